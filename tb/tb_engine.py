@@ -56,6 +56,33 @@ COPY_ROWS = """
     halt
 """
 
+#: A kernel: sums of what a table says of each thread's bytes, in ur2 rounds of two, which are stored as bytes; then
+#: which of the sums are large.
+SUMS = """
+    mov r0, 0
+    mov r1, tid
+    mov r3, 0
+    loop ur2
+        loop 2
+            ld.e r2, ur0:rf0:0x0, 1
+            and r4, r2, 7
+            lookup.0 r4, r4, 0
+            mad r3, r4, r2, r3
+            add r0, r0, 1
+        end
+        min r5, r0, 6
+        sar r5, r5, 1
+        xor r3, r3, r5
+    end
+    mov r0, 1
+    st.e r3, ur1:rf0:0x0, 1
+    mov r0, 3
+    gt p2, r3, 100
+    sel r4, p2, r3, r1
+    @p2, st.e r4, ur1:rf0:0x0, 1
+    return
+"""
+
 
 async def _started(dut, pauses, *names):
     """The design with everything around it, out of reset. ``names`` tell its random numbers apart."""
@@ -168,6 +195,59 @@ async def loads_and_stores(dut, pauses):
     await bench.engine.run(program)
     golden.run(program)
     await _check(bench, "after rows are copied", golden.smem)
+
+
+def _kernel_program(rounds):
+    """Loads a table and the kernel, sets its arguments, and calls it twice."""
+    kernel = assemble_program(SUMS)
+    table = [sum(3 * entry**2 << 32 * (entry % 4) for entry in range(4 * n, 4 * n + 4)) for n in range(2)]
+    return [
+        *assemble_program("load.lookup 0, 2"),
+        *table,
+        *assemble_program(f"load.code 4, {len(kernel)}"),
+        *kernel,
+        *assemble_program(f"movu ur0, 0\nmovu ur1, 1\nmovu ur2, {rounds}\ncall 4\ncall 4\nhalt"),
+    ]
+
+
+async def _run_kernel(bench):
+    """A kernel's results, and its errors if the engine cannot compute, as golden has them."""
+    words, golden = await _rows(bench)
+    await bench.engine.write_tables(words, [])
+    program, before = _kernel_program(rounds=3), len(bench.engine.faults)
+    await bench.engine.run(program)
+    contents = golden.smem.copy()
+    golden.run(program)
+    if {"alu", "lookup"} <= set(bench.engine.sizes.units):
+        assert not golden.faults and (golden.smem != contents).any()
+    await _check(bench, "after a kernel", golden.smem)
+    assert bench.engine.faults[before:] == golden.faults
+
+
+@cocotb.test(**PE)
+@cocotb.parametrize(pauses=["none", "streams"])
+async def kernel(dut, pauses):
+    """A kernel with nested loops, a table, loads and stores, called twice."""
+    await _run_kernel(await _started(dut, PAUSES[pauses], "kernel", pauses))
+
+
+@cocotb.test(**PE)
+@cocotb.parametrize(moment=[400, 1500])
+async def reset_in_kernel(dut, moment):
+    """A reset in the middle of a kernel: the next one, loaded anew, is right."""
+    bench = await _started(dut, Pauses(streams=0.3), "reset in a kernel", moment)
+    if "alu" in bench.engine.sizes.units:
+        words, _ = await _rows(bench)
+        await bench.engine.write_tables(words, [])
+        working = cocotb.start_soon(bench.engine.run(_kernel_program(rounds=10_000)))
+        await ClockCycles(bench.ports["clk"], moment)
+        assert not working.done(), "the kernel ended before the reset"
+        working.cancel()
+        bench.engine.withdraw()
+        bench.memory.withdraw()
+        await reset(bench.ports)
+        bench.memory.clear()
+    await _run_kernel(bench)
 
 
 @cocotb.test(**PE)

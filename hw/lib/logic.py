@@ -30,10 +30,13 @@ def named(m, value, name):
     return signal
 
 
-def delay(m, value, cycles, *, name):
-    """``value`` of ``cycles`` cycles ago, from registers without reset that are called ``name`` and a number."""
+def delay(m, value, cycles, *, name, resets=False):
+    """``value`` of ``cycles`` cycles ago, from registers that are called ``name`` and a number.
+
+    They have no reset, so that tools may take LUTs that shift for three and more. With ``resets`` they do not.
+    """
     for cycle in range(cycles):
-        register = Signal(Value.cast(value).shape(), name=f"{name}_{cycle + 1}", reset_less=True)
+        register = Signal(Value.cast(value).shape(), name=f"{name}_{cycle + 1}", reset_less=not resets)
         m.d.sync += register.eq(value)
         value = register
     return value

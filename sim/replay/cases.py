@@ -27,7 +27,7 @@ __all__ = ["ENGINE_KINDS", "PE_KINDS", "Case", "cases_of", "read_cases", "read_d
 
 #: Kinds of the processing engine. Their module and the module of kind core need more than numpy and are imported for
 #: such cases.
-PE_KINDS = ("program", "gemm")
+PE_KINDS = ("program", "kernel", "gemm")
 #: Kinds of cases without commands of the TMAU.
 ENGINE_KINDS = (*PE_KINDS, "conv", "core")
 #: Most bytes of shared memory for a part of a copy with padding.

@@ -1,4 +1,4 @@
-"""Replay cases of the processing engine: programs and products (docs/replay.md, "Kind program", "Kind gemm")."""
+"""Replay cases of the processing engine (docs/replay.md, "Kind program", "Kind kernel", "Kind gemm")."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from tilewright.spec.pe import PAGE_ENTRY, SEGMENT, Compare, Operation, PeError,
 from ..asm.pe import assemble_program
 from ..session.products import PeProgram
 from .fields import Fields, read_image, read_operand, read_text, read_type
+from .kernel_cases import read_kernel
 from .outcome import Judgement, Outcome, read_expectation
 
 __all__ = [
@@ -196,6 +197,15 @@ def read_pe_case(fields, name, kind, expect, folder):
 
 
 def _read_program(fields, folder):
+    return _read_words(fields, folder, lambda params: read_text(fields, "program", assemble_program))
+
+
+def _read_kernel(fields, folder):
+    return _read_words(fields, folder, lambda params: read_kernel(fields, params))
+
+
+def _read_words(fields, folder, read_body):
+    """A case with its memory, tables and registers; ``read_body`` returns the words of its program."""
     smem = read_image(fields.inner("smem"), 1 << 20, (fill_pattern, 205), folder)
     params = read_params(fields, smem.size)
     program = PeProgram(
@@ -204,7 +214,7 @@ def _read_program(fields, folder):
         segments=read_segments(fields, params),
         pages=read_pages(fields, params),
         setup=tuple(read_registers(fields, params)),
-        body=read_text(fields, "program", assemble_program),
+        body=read_body(params),
     )
     fields.end()
     return {"program": program}, {"smem": smem.size}
@@ -228,7 +238,7 @@ def _read_gemm(fields, folder):
 
 
 #: Kinds and their readers, which return attributes of the ``PeCase``, and sizes of its memories.
-PE_KINDS = {"program": _read_program, "gemm": _read_gemm}
+PE_KINDS = {"program": _read_program, "kernel": _read_kernel, "gemm": _read_gemm}
 
 
 class ProgramResult(NamedTuple):

@@ -86,10 +86,10 @@ def long(*values):
 #: Each top, cores of one engine among them, and how many tests its testbench has.
 BENCHES = [
     ("tmau", (), 10),
-    ("pe", (), 12),
+    ("pe", (), 16),
     ("conv", (), 11),
     ("core", ("tmau",), 15),
-    ("core", ("pe",), 11),
+    ("core", ("pe",), 15),
     ("core", ("conv",), 11),
     ("core", (), 7),
     ("cluster", (), 11),

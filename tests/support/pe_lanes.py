@@ -29,10 +29,12 @@ class _Harness(wiring.Component):
         Cycles after which it takes the next operands, with a latency.
     depth : int
         Rows that fit.
+    early : bool
+        The function comes a cycle before the operands.
     """
 
-    def __init__(self, unit, latency, every, depth):
-        self._unit, self._latency, self._every = unit, latency, every
+    def __init__(self, unit, latency, every, depth, early):
+        self._unit, self._latency, self._every, self._early = unit, latency, every, early
         self._rows = WordArray(width=32 * _WORDS, depth=depth)
         self._results = WordArray(width=64, depth=depth)
         super().__init__({"start": In(1), "count": In(range(depth + 1)), "finished": Out(1)})
@@ -43,7 +45,8 @@ class _Harness(wiring.Component):
         unit, members = self._unit, self._unit.signature.members
         sent, kept = Signal.like(self.count), Signal.like(self.count)
         running, waits = Signal(), Signal()
-        words = data.View(data.ArrayLayout(32, _WORDS), self._rows.read_data)
+        early = data.View(data.ArrayLayout(32, _WORDS), self._rows.read_data)
+        words = data.View(data.ArrayLayout(32, _WORDS), delay(m, early.as_value(), self._early, name="words"))
         m.d.comb += [
             self._rows.read_enable.eq(1),
             self._rows.read_address.eq(sent),
@@ -53,10 +56,10 @@ class _Harness(wiring.Component):
             self.finished.eq((kept == self.count) & ~self.start),
         ]
         if "function" in members:
-            m.d.comb += unit.function.eq(words[0][:8])
+            m.d.comb += unit.function.eq(early[0][:8])
         for name, bits in _FIELDS.items():
             if name in members:
-                m.d.comb += getattr(unit, name).eq(words[0][bits])
+                m.d.comb += getattr(unit, name).eq((early if name == "part" else words)[0][bits])
         sends = running & (sent != self.count) & ~waits & ~self.start
         m.d.sync += [sent.eq(sent + sends), kept.eq(kept + self._results.write_enable)]
         # The operands are there for one cycle alone.
@@ -67,7 +70,7 @@ class _Harness(wiring.Component):
             m.d.comb += self._results.write_enable.eq(waits & ~started & unit.done)
             m.d.sync += waits.eq(sends | (waits & ~self._results.write_enable))
         else:
-            arrives, turn = Signal(1 + self._latency), Signal(range(self._every))
+            arrives, turn = Signal(1 + self._latency + self._early), Signal(range(self._every))
             m.d.sync += turn.eq(Mux(sends, self._every - 1, turn - (turn != 0)))
             m.d.comb += waits.eq(turn != 0)
             m.d.sync += arrives.eq(Cat(sends, arrives))
@@ -77,10 +80,10 @@ class _Harness(wiring.Component):
         return m
 
 
-def make_lanes_design(unit, latency, depth, *, every=1):
+def make_lanes_design(unit, latency, depth, *, every=1, early=False):
     """A ``Design`` whose arrays are ``rows`` and ``results``, of one of the arithmetic rows with one thread."""
     arrays = {"rows": Array("rows.array.words", 32 * _WORDS, depth), "results": Array("results.array.words", 64, depth)}
-    return make_design(_Harness(unit, latency, every, depth), arrays)
+    return make_design(_Harness(unit, latency, every, depth, early), arrays)
 
 
 def run_lanes(simulation, functions, a, b, c, part, *, first=0, second=0, cycles=1):

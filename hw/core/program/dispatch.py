@@ -1,87 +1,23 @@
-"""The dispatcher of the command processor: carries out words in order, with its stack of loops."""
+"""The dispatcher of the command processor: carries out words in order."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from tilewright.spec import BarrierOp
 from tilewright.spec.conv import JOB
-from tilewright.spec.core import ARGUMENTS, LOOPS, PROGRAM_WORDS, WRITABLE, Engine, Kind, ProgramError
-from tilewright.spec.pe import INSTRUCTIONS as FORMATS
-from tilewright.spec.pe import Operation
+from tilewright.spec.core import PROGRAM_WORDS, WRITABLE, Engine, Kind, ProgramError
 
 from ...bus.axi4_lite import AccessSignature
-from ...lib.layouts import command_layout, packed_layout
-from ...lib.logic import mux_tree
+from ...lib.layouts import command_layout
 from ...pe.layouts import INSTRUCTION_BITS
 from ...smem.layouts import BarrierRequestLayout
 from .checks import word_view
+from .kernel import KernelCaller
 from .layouts import INSTRUCTIONS, LINE_LOG2, DecodedLayout, RunLayout
+from .loops import LoopStack
 
-__all__ = ["SETTLED", "Dispatcher", "LoopStack"]
-
-
-class _LoopLayout(data.StructLayout):
-    """A loop that is under way."""
-
-    def __init__(self):
-        super().__init__({"index": unsigned(32), "left": unsigned(32)})  # of its word; times that it goes back
-
-
-class LoopStack(wiring.Component):
-    """Says at the end of each loop's body whether the program goes back.
-
-    The loops that are under way lie in a memory, the innermost one last. The word at hand can only be the end of that
-    one, or of a loop that is new: a loop that is under way is not left but through its end.
-    """
-
-    def __init__(self):
-        self.depth = Signal(range(LOOPS + 1))
-        super().__init__(
-            {
-                # Strobe: there are no loops.
-                "clear": In(1),
-                # Of the current word. From the cycle before ``ends`` on it and ``count`` hold.
-                "index": In(32),
-                # Rounds of the loop, 1 or more.
-                "count": In(32),
-                # Strobe: the current word ends a loop.
-                "ends": In(1),
-                # It goes back.
-                "again": Out(1),
-                # It would go back for the first time, and there are ``LOOPS`` others under way; then ``ends`` must not
-                # come.
-                "full": Out(1),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.memory = memory = Memory(shape=_LoopLayout(), depth=LOOPS, init=[])
-        write, read = memory.write_port(), memory.read_port(domain="comb")
-        depth, top = self.depth, Signal(range(LOOPS))
-        known, single, last = Signal(), Signal(), Signal()  # the loop is under way; it has one round; was its last one
-        m.d.comb += [
-            top.eq(depth - 1),
-            read.addr.eq(top),
-            self.full.eq(~known & ~single & (depth == LOOPS)),
-            self.again.eq(Mux(known, ~last, ~single)),
-            write.en.eq(self.ends & self.again),
-            write.addr.eq(Mux(known, top, depth)),
-            write.data.index.eq(self.index),
-            write.data.left.eq(Mux(known, read.data.left, self.count) - 1),
-        ]
-        m.d.sync += [
-            known.eq((depth != 0) & (read.data.index == self.index)),
-            single.eq(self.count == 1),
-            last.eq(read.data.left == 1),
-        ]
-        with m.If(self.clear):
-            m.d.sync += depth.eq(0)
-        with m.Elif(self.ends):
-            m.d.sync += depth.eq(depth + (self.again & ~known) - (~self.again & known))
-        return m
+__all__ = ["SETTLED", "Dispatcher"]
 
 
 #: Cycles that engines must be idle for: the most that an error takes from an engine to the cause.
@@ -187,6 +123,7 @@ class Dispatcher(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.loops = self._loops = LoopStack()
+        m.submodules.kernel = self._kernel = KernelCaller()
         self._back_to = Signal(32)  # where the body of a loop begins
         self._below = Signal()  # that is before the program
         self._settled = Signal(range(SETTLED + 1))  # cycles for which they have been idle
@@ -329,30 +266,15 @@ class Dispatcher(wiring.Component):
                     self._fail(m, ProgramError.REGISTER)
 
     def _call_kernel(self, m):
-        """A movu for each argument, then the call."""
-        kernel, given = word_view(Kind.KERNEL, self.words.payload.word), Signal(range(ARGUMENTS + 1))
-        arguments = dict(enumerate(kernel[f"argument{n}"] for n in range(ARGUMENTS)))
-        movu, call = (Signal(packed_layout(FORMATS[kind])) for kind in (Operation.MOVU, Operation.CALL))
-        calls = given == kernel.count
-        m.d.comb += [
-            movu.opcode.eq(Operation.MOVU),
-            movu.ud.eq(kernel.first + given),
-            movu.imm.eq(mux_tree(given, arguments)),
-            call.opcode.eq(Operation.CALL),
-            call.imm.eq(kernel.entry),
-            self.instructions.payload.eq(Mux(calls, call.as_value(), movu.as_value())),
-        ]
+        kernel = self._kernel
+        connect(m, kernel=kernel.o, dispatcher=flipped(self.instructions))
+        m.d.comb += kernel.word.eq(self.words.payload.word)
         with m.State("KERNEL"):
+            m.d.comb += kernel.go.eq(~self.stops)
             with m.If(self.stops):
-                m.d.sync += given.eq(0)
                 m.next = "DRAIN"
-            with m.Else():
-                m.d.comb += self.instructions.valid.eq(1)
-                with m.If(self.instructions.ready):
-                    m.d.sync += given.eq(given + 1)
-                    with m.If(calls):
-                        m.d.sync += given.eq(0)
-                        m.next = "CALLED"
+            with m.Elif(kernel.done):
+                m.next = "CALLED"
         with m.State("CALLED"):
             with m.If(self.stops):
                 m.next = "DRAIN"

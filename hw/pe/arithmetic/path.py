@@ -124,8 +124,9 @@ class ArithmeticPath(wiring.Component):
             starts = Signal()
             m.d.sync += starts.eq(source.valid & (source.function == Function.QDIV))
             m.d.comb += quotients.start.eq(starts)
+        m.d.comb += [integers.function.eq(source.function), integers.part.eq(source.part)]  # they are decoded early
         for unit, *_ in rows:
-            given = at | words
+            given = words if unit is integers else at | words
             m.d.comb += [getattr(unit, name).eq(given[name]) for name in unit.signature.members if name in given]
         self._operands(m, words, self._divide(m, at, words))
         self._choose(m, at["function"], rows)

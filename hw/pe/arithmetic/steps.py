@@ -8,10 +8,14 @@ __all__ = ["add", "digit", "shift_down", "shift_up"]
 
 
 def add(a, b, carry):
-    """``a`` + ``b`` + ``carry`` modulo 2^n, of two values of n bits: one adder, with the carry in a place below."""
+    """``a`` + ``b`` + ``carry`` modulo 2^n, of two values of n bits: one adder, with the carry in a place below.
+
+    A carry chain needs ``a`` by itself, and of ``b`` only whether it differs: logic before ``b`` takes no LUTs of its
+    own. Tools may exchange the operands of a sum, but not those of a difference.
+    """
     if len(a) != len(b):
         raise ValueError(f"a and b must have the same number of bits, not {len(a)} and {len(b)}")
-    return (Cat(1, a) + Cat(carry, b))[1 : len(a) + 1]
+    return (Cat(0, a) - Cat(~carry, ~b))[1 : len(a) + 1]
 
 
 def digit(m, remainder, following, divisor):

@@ -47,10 +47,22 @@ class Kernels(wiring.Component):
 
     Throughput: one instruction a cycle, in and out of loops. Latency: 0 in the stream; a kernel's first instruction
     follows one cycle after its CALL.
+
+    Attributes
+    ----------
+    place : Signal
+        Index of the instruction that is next in a kernel; for proofs.
+    level, firsts, rounds, counts : Signal, list of Signal, list of Signal, Signal
+        Loops that are open; of each its first instruction, and rounds that are left; whether a count is on its way; for
+        proofs.
     """
 
     def __init__(self, params):
         self._params = params
+        self.place = Signal(params.kernel_width + 1)
+        self.level, self.counts = Signal(range(_LOOPS + 1)), Signal()
+        self.firsts = [Signal(params.kernel_width + 1, name=f"first{n}") for n in range(_LOOPS)]
+        self.rounds = [Signal(32, name=f"rounds{n}") for n in range(_LOOPS)]
         self._memory = Memory(shape=unsigned(INSTRUCTION_BITS), depth=params.kernel_words, init=[])
         looks_up = "lookup" in params.units
         super().__init__(
@@ -76,7 +88,7 @@ class Kernels(wiring.Component):
         params, o, fetched = self._params, self.o, self.o.payload
         m.submodules.memory = memory = self._memory
         read, write = memory.read_port(), memory.write_port()
-        place, following = Signal(params.kernel_width + 1), Signal(params.kernel_width + 1)
+        place, following = self.place, Signal(params.kernel_width + 1)
         running, past = Signal(), Signal()
         past_word = Const(INSTRUCTIONS[Operation.RETURN].pack(opcode=Operation.RETURN), INSTRUCTION_BITS)
         m.d.comb += [
@@ -108,9 +120,7 @@ class Kernels(wiring.Component):
                     m.d.comb += [is_operation.eq(1), legal.eq(rules)]
         controls = Cat(is_a.values()).any()
 
-        level = Signal(range(_LOOPS + 1))
-        firsts = [Signal(params.kernel_width + 1, name=f"first{n}") for n in range(_LOOPS)]
-        rounds = [Signal(32, name=f"rounds{n}") for n in range(_LOOPS)]
+        level, firsts, rounds = self.level, self.firsts, self.rounds
         last = Signal()  # the innermost loop is in its last round
         m.d.comb += last.eq(Mux(level == _LOOPS, rounds[1], rounds[0]) == 1)
         loads_code = load.target == Target.CODE
@@ -221,6 +231,7 @@ class Kernels(wiring.Component):
                         with m.If(last):
                             m.d.sync += level.eq(level - 1)
             with m.State("COUNT"):
+                m.d.comb += self.counts.eq(1)
                 with m.If(self.loop_count.valid):
                     m.next = "RUN"
                     for number, count in enumerate(rounds):

@@ -48,6 +48,38 @@ def test_program_and_its_memory(tmp_path):
     }  # fmt: skip
 
 
+#: A kernel that adds its third argument, looked up, to a row.
+KERNEL = {
+    "name": "kernel",
+    "kind": "kernel",
+    "pe": {"preset": "unit"},
+    "smem": {"bytes": 4096, "init": {"fill": 7}},
+    "segments": [None, {"element": "u32", "size": [4, 4], "base": 256}],
+    "registers": {"r1": "tid"},
+    "lookup": [5, 6, -7, 8, 9],
+    "kernel": ["mov r0, ur0", "mov r2, ur2", "lookup.0 r2, r2, 0", "add r2, r2, r1", "st r2, ur1:rf0:0, 1", "return"],
+    "calls": [[0, 1, 2], [3, 1, 4]],
+    "expect": {"error": None, "record": None},
+}
+
+
+def test_kernel_and_its_calls(tmp_path):
+    (case,) = read(tmp_path, KERNEL)
+    _, memories = run_case(case)
+    expected = np.full(4096, 7, np.uint8)
+    rows = expected[256:320].view("<u4").reshape(4, 4)
+    rows[:, 0], rows[:, 3] = np.arange(4) - 7 & 0xFFFFFFFF, np.arange(4) + 9
+    assert (memories["smem"] == expected).all()
+
+
+def test_record_counts_the_instructions_of_a_kernel(tmp_path):
+    """Two loads, two arguments, the call, and then those of the kernel; segment 5 is wrong."""
+    (case,) = read(tmp_path, KERNEL | {"calls": [[0, 5]], "kernel": ["mov r0, 0", "st r0, ur1:rf0:0, 1", "return"]})
+    record = run_case(case).record
+    assert record["error"] == "segment"
+    assert record["record"] == {"instruction": 6, "first": 0, "last": 3, "register": 1}
+
+
 def test_record_counts_the_program_alone(tmp_path):
     """Instructions that give registers their values are not counted."""
     (case,) = read(tmp_path, PROGRAM | {"program": "mov r4, 0\nst r2, ur5:rf0:0x0, 1"})
@@ -211,6 +243,13 @@ REFUSED = [
     (PROGRAM, {"program": "mov r0"},
      "program line 1: 'r0' must be followed by a number, tid, core, a register or a uniform register"),
     (PROGRAM, {"program": ["halt", "halt 3"]}, "program line 2: '3' is more than the command takes"),
+    (KERNEL, {"kernel": []}, "kernel must have 1 to 64 instructions, not 0"),
+    (KERNEL, {"kernel": ["halt"] * 65}, "kernel must have 1 to 64 instructions, not 65"),
+    (KERNEL, {"lookup": [0] * 257}, "lookup must have at most 256 entries, not 257"),
+    (KERNEL, {"lookup": [1 << 32]}, "lookup[0] must be an integer from -2147483648 to 4294967295, not 4294967296"),
+    (KERNEL, {"calls": [3]}, "calls[0] must be a list of at most 8 arguments"),
+    (KERNEL, {"calls": [[0] * 9]}, "calls[0] must be a list of at most 8 arguments"),
+    (KERNEL, {"calls": [[0, 1.5]]}, "calls[0][1] must be an integer from -2147483648 to 4294967295, not 1.5"),
     (PROGRAM, {"program": 3}, "program must be a string, or a list of strings"),
     (PROGRAM, {"pe": {"preset": "large"}}, "pe.preset must be one of unit, ecp5, default, lean, full, not 'large'"),
     (PROGRAM, {"pe": {"threads": 3}}, "pe cannot be: threads must be 4 to 256, not 3"),
@@ -249,7 +288,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("case", "changes", "sentence"), REFUSED, ids=[row[2] for row in REFUSED])
 def test_refusals(tmp_path, case, changes, sentence):
-    assert refusal(tmp_path, case | changes) == f"case 'small': {sentence}"
+    assert refusal(tmp_path, case | changes) == f"case {case['name']!r}: {sentence}"
 
 
 def test_a_barrier_that_is_never_complete(tmp_path, capsys):

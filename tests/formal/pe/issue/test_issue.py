@@ -1,19 +1,25 @@
 """Every instruction ends once: as a job, with all that belongs to it, or with one item of faults.
 
-Also in a core that is stopped and started at any time.
+In an engine with arithmetic, also as an operation; then Router is before Issue. And in a core that is stopped and
+started at any time.
 """
 
 import pytest
 from amaranth.hdl import Assert, Assume, Cat, Cover, Signal, Value
+from amaranth.lib.wiring import connect
 
 from support.formal import Spec
+from tilewright.hw.pe.arithmetic.router import Router
+from tilewright.hw.pe.issue.decode import instruction_view
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.params import PE_PRESETS
+from tilewright.spec.arithmetic import Operand
 from tilewright.spec.pe import MEMORY_OPERATIONS, Operation, PeError
-from tilewright.verify.formal import prove
+from tilewright.verify.formal import StreamRules, prove
 
-#: Without arithmetic, which takes a mov or setp away from Issue.
-PARAMS = PE_PRESETS["unit"].replace(units=())
+UNIT = PE_PRESETS["unit"]
+#: Arithmetic takes a mov or setp away from Issue.
+SIZES = {"alone": UNIT.replace(units=()), "arithmetic": UNIT}
 
 
 class IssueSpec(Spec):
@@ -21,22 +27,29 @@ class IssueSpec(Spec):
 
     given, made = "i", "jobs multiplies lane_operations waits faults mm_registers load_registers"
 
-    def __init__(self, cores):
+    def __init__(self, params, cores):
         self.cores = cores
-        self.dut = dut = Issue(PARAMS, cores)
+        self.dut = dut = Issue(params, cores)
         self.added = (dut.mm_registers, dut.load_registers)
-        self.outputs = (dut.jobs, dut.multiplies, dut.lane_operations, dut.waits, dut.faults, *self.added)
+        outputs = [dut.jobs, dut.multiplies, dut.waits, dut.faults, *self.added]
+        if params.units:
+            self.given, self.made = "", self.made.replace("lane_operations ", "")
+            self.router = Router(params, cores)
+        else:
+            outputs.append(dut.lane_operations)
+        self.outputs = outputs
 
     def specify(self, m, dut):
         self._assume_neighbours(m)
 
         decoded = dut.i.payload
         opcode = decoded.word[:8]
-        known = [operation for operation in Operation if operation <= Operation.HALT]
+        with_arithmetic = hasattr(self, "router")
+        known = [operation for operation in Operation if with_arithmetic or operation <= Operation.HALT]
         in_memory = Cat(opcode == operation for operation in MEMORY_OPERATIONS).any()
         m.d.comb += Assume((decoded.code != PeError.NONE) | Cat(opcode == operation for operation in known).any())
-        job, multiply, lanes, wait, fault, *adds = (port.valid & port.ready for port in self.outputs)
-        add = Cat(adds).any()
+        job, multiply, wait, fault, mm_added, ld_added, *lanes = (port.valid & port.ready for port in self.outputs)
+        add, lanes = mm_added | ld_added, Cat(lanes).any()
         ended = dut.i.valid & dut.i.ready
         job_left, multiply_left, added, done = Signal(), Signal(), Signal(), Signal()
         m.d.sync += [
@@ -47,6 +60,12 @@ class IssueSpec(Spec):
         ]
         is_mm, stopped, refused = opcode == Operation.MM, Signal(), Signal()
         m.d.comb += refused.eq((decoded.code != PeError.NONE) | (stopped & ~done))
+        # What may be reported without an error although nothing has been done: movu, and what Kernels has executed.
+        silent = opcode == Operation.MOVU
+        if with_arithmetic:
+            silent |= Cat(opcode == kind for kind in (Operation.CALL, Operation.LOOP, Operation.LOAD)).any()
+            self._route(m, ended, fault)
+            silent |= (opcode == Operation.ARITH) & decoded.by_uniform & (dut.faults.payload.code != PeError.NONE)
         if self.cores > 1:
             # The core is stopped when the instruction begins, or while it waits: then its report comes next.
             stops = (dut.starts & dut.i.valid & dut.stopped) | (wait & dut.wait_refused)
@@ -76,7 +95,7 @@ class IssueSpec(Spec):
             Assert(~(lanes | wait) | ~in_memory),
             Assert(~(fault & in_memory) | (dut.faults.payload.code != PeError.NONE)),
             Assert(~(lanes | wait) | ~done),
-            Assert(~fault | in_memory | refused | done | (opcode == Operation.MOVU)),
+            Assert(~fault | in_memory | refused | done | silent),
             Assert(~job | (dut.jobs.payload.number == decoded.number)),
             Assert(~fault | (dut.faults.payload.number == decoded.number)),
             # State and kind of the instruction.
@@ -88,12 +107,61 @@ class IssueSpec(Spec):
             Assert(~(dut.prepares | dut.sends) | (in_memory & ~refused)),
             Assert(dut.starts | dut.prepares | dut.sends | dut.faults.valid | ~(in_memory | refused)),
             Assert(~dut.faults.valid | ~in_memory | (dut.faults.payload.code != PeError.NONE)),
-            Assert(~dut.faults.valid | in_memory | refused | done | (opcode == Operation.MOVU)),
+            Assert(~dut.faults.valid | in_memory | refused | done | silent),
             Assert(~done | dut.faults.valid),
             Cover(ended & is_mm & job & multiply_left),
             Cover(ended & is_mm & (dut.faults.payload.code == PeError.SEGMENT)),
-            Cover(ended & (opcode == Operation.SETP) & ~refused),
         ]
+        if not with_arithmetic:
+            m.d.comb += Cover(ended & (opcode == Operation.SETP) & ~refused)
+
+    def _route(self, m, ended, fault):
+        """An instruction at Router ends as an operation, has ended already, or ends in Issue."""
+        dut, router = self.dut, self.router
+        m.submodules.router, m.submodules.router_rules = router, StreamRules(router.i, assume=True)
+        connect(m, router=router.others, issue=dut.i)
+        decoded, accepted, passes, before = router.i.payload, Signal(), Signal(), Signal()
+        arith = instruction_view(Operation.ARITH, decoded.word)
+        is_a = {operation: arith.opcode == operation for operation in Operation}
+        computes = is_a[Operation.ARITH] | is_a[Operation.MOV] | is_a[Operation.SETP]
+        loops = is_a[Operation.LOOP]
+        executed = is_a[Operation.CALL] | is_a[Operation.RETURN] | is_a[Operation.END] | (
+            loops & (arith.b == Operand.IMMEDIATE)
+        )  # fmt: skip
+        right = decoded.code == PeError.NONE
+        stopped = dut.stopped if self.cores > 1 else 0
+        m.d.comb += [
+            router.rests.eq(dut.rests),
+            router.uniform_set.eq(dut.uniform_set),
+            router.uniform.eq(dut.uniform),
+            # As the decoder finds them. Outside kernels a RETURN, LOOP or END has an error.
+            Assume(decoded.arithmetic == (computes & right)),
+            Assume(decoded.done == (executed & decoded.inside & right)),
+            Assume(decoded.by_uniform == ((is_a[Operation.ARITH] | loops) & (arith.b == Operand.UNIFORM))),
+            Assume(decoded.inside | ~right | ~(is_a[Operation.RETURN] | loops | is_a[Operation.END])),
+            Assume(~loops | ~right | (arith.b != Operand.REGISTER)),
+            # An operation waits only after it has been accepted.
+            accepted.eq(router.operations.valid & router.operations.ready),
+            Assume(~dut.arithmetic_pending | before),
+            # It ends in one place.
+            passes.eq(router.i.valid & router.passes),
+            Assert((router.i.valid & router.i.ready) == (passes | ended)),
+            Assert(~passes | (dut.starts & ~ended)),
+            Assert(~accepted | (passes & computes & right & ~stopped)),
+            Assert(~passes | accepted | (executed & right & ~stopped)),
+            # Issue refuses what should have been an operation.
+            Assert(~dut.faults.valid | ~computes | (dut.faults.payload.code != PeError.NONE)),
+            Assert(~dut.waits.valid | is_a[Operation.BAR_WAIT] | is_a[Operation.FENCE] | is_a[Operation.HALT]),
+            # No job is issued while an operation before it waits.
+            Assert(~dut.sends | ~dut.arithmetic_pending),
+            Cover(accepted),
+            Cover(fault & computes & right & ~decoded.by_uniform) if self.cores > 1 else Cover(
+                fault & computes & right & decoded.by_uniform
+            ),
+        ]  # fmt: skip
+        m.d.sync += before.eq(accepted | dut.arithmetic_pending)
+        if self.cores > 1:
+            m.d.comb += router.stopped.eq(dut.stopped)
 
     def _assume_neighbours(self, m):
         """A segment's entry depends on its number alone, and the scoreboard stays ready until an item is added."""
@@ -108,12 +176,14 @@ class IssueSpec(Spec):
         m.d.comb += Assume((number != before) | (Value.cast(dut.segment.entry) == entry))
 
 
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("cores", [1, 2])
-def test_every_instruction_ends_once(cores):
-    prove(IssueSpec(cores), name=f"issue-{cores}", depth=3)
+def test_every_instruction_ends_once(cores, size):
+    prove(IssueSpec(SIZES[size], cores), name=f"issue-{size}-{cores}", depth=3)
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("cores", [1, 2])
-def test_ends_are_reached(cores):
-    prove(IssueSpec(cores), name=f"issue-{cores}-cover", mode="cover", depth=12)
+def test_ends_are_reached(cores, size):
+    prove(IssueSpec(SIZES[size], cores), name=f"issue-{size}-{cores}-cover", mode="cover", depth=12)

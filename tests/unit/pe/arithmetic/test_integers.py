@@ -59,7 +59,7 @@ def check(count):
         np.concatenate(column) for column in zip(*columns, strict=True)
     )
     order = rng.permutation(len(functions))
-    with Simulation(make_lanes_design(IntegerRow(1), IntegerRow.LATENCY, DEPTH)) as simulation:
+    with Simulation(make_lanes_design(IntegerRow(1), IntegerRow.LATENCY, DEPTH, early=True)) as simulation:
         for begin in range(0, len(order), DEPTH):
             rows = order[begin : begin + DEPTH]
             words, holds = run_lanes(
@@ -97,21 +97,22 @@ def test_threads_and_their_lookup_memories():
             set_together(ctx, (dut.entry_write, 1), (dut.entry, entry), (dut.entry_data, word))
             await ctx.tick()
         ctx.set(dut.entry_write, 0)
-        for cycle in range(len(kinds) + dut.LATENCY):
+        for cycle in range(1 + len(kinds) + dut.LATENCY):
             if cycle < len(kinds):
-                function, part = kinds[cycle]
+                set_together(ctx, (dut.function, kinds[cycle][0]), (dut.part, kinds[cycle][1]))
+            if 0 < cycle <= len(kinds):  # the operands come a cycle later
+                function, part = kinds[cycle - 1]
                 a, b, c = rng.integers(0, 1 << 32, (3, threads), np.uint32)
                 b = b * (function != Function.SHFL)
                 ports = zip((dut.a, dut.b, dut.c), (a, b, c), strict=True)
-                words = ((port, row.tolist()) for port, row in ports)
-                set_together(ctx, (dut.function, function), (dut.part, part), *words)
+                set_together(ctx, *((port, row.tolist()) for port, row in ports))
                 if function == Function.SHFL:
                     partners = [thread ^ 1 << part for thread in range(threads)]
                     wanted.append([a[other if other < threads else n] for n, other in enumerate(partners)])
                 else:
                     found = memory[lookup_index(a, b, part, entries)]
                     wanted.append(found if function == Function.LOOKUP else replace_byte(c, found, part))
-            if cycle >= dut.LATENCY:
+            if cycle > dut.LATENCY:
                 came.append(list(ctx.get(dut.o)))
             await ctx.tick()
 

@@ -4,7 +4,7 @@ import pytest
 from amaranth.hdl import Array, Assert, Assume, Const, Cover, Mux, Signal
 
 from support.formal import Spec
-from tilewright.hw.core.program.dispatch import LoopStack
+from tilewright.hw.core.program.loops import LoopStack
 from tilewright.spec.core import LOOPS
 from tilewright.verify.formal import prove
 
