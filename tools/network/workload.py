@@ -24,7 +24,8 @@ from tilewright.network.witness import Witness
 from tilewright.progress import report
 from tilewright.sim.report.activity import activity
 from tilewright.sim.workloads.findings import Findings, Totals
-from tilewright.tools.campaign.networks import witness_differences
+
+from ..campaign.networks import witness_differences
 
 __all__ = ["charts_of", "play_classes", "play_digits", "play_faces", "play_model", "table_of", "totals_of"]
 
