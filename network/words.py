@@ -26,7 +26,8 @@ __all__ = ["memory_image", "tag_layer", "words_of"]
 
 #: Bit of the tags of stores: commands of one tag end in their order.
 _STORE = 1 << 14
-_SEGMENT_ELEMENTS = {"int8": SegmentElement.S8, "uint8": SegmentElement.U8, "uint32": SegmentElement.U32}
+_SEGMENT_ELEMENTS = {"int8": SegmentElement.S8, "uint8": SegmentElement.U8, "int32": SegmentElement.S32,
+                     "uint32": SegmentElement.U32}  # fmt: skip
 
 
 def words_of(plan):

@@ -19,7 +19,9 @@ def arithmetic_kernel(node, width, x_dtypes, y_dtype, pe):
     if len(arguments) > pe.uniform_regs:
         raise UnfitError(f"it has {len(x_dtypes)} inputs, and a kernel at most {pe.uniform_regs - 3}")
     cycles = 60 + (100 + 60 * len(operands)) * -(-width // 4)
-    return fitting(Kernel("arithmetic", code, (), (), arguments, width, threads, cycles), pe)
+    return fitting(
+        Kernel("arithmetic", code, (), (), arguments, width, (1,) * (len(operands) + 1), threads, cycles), pe
+    )
 
 
 def _text(node, x_dtypes, y_dtype):

@@ -15,7 +15,7 @@ from tilewright.spec.pe import INSTRUCTIONS, Operation
 from ..arithmetic import limits
 
 __all__ = [
-    "Blocks", "Constant", "Kernel", "Operand", "UnfitError", "engine_of", "fitting", "float_bits",
+    "Blocks", "Chunks", "Constant", "Kernel", "Operand", "Result", "UnfitError", "engine_of", "fitting", "float_bits",
     "normalisation_kernel", "softmax_kernel",
 ]  # fmt: skip
 
@@ -27,10 +27,26 @@ class Operand(NamedTuple):
     element: str
 
 
+class Result(NamedTuple):
+    """An argument: rows of the result, as a segment of ``element``, in the place of those of source 0."""
+
+    element: str
+
+
 class Constant(NamedTuple):
-    """An argument: constant ``number`` of the kernel, as a segment of one dimension."""
+    """An argument: constant ``number`` of the kernel, as a segment of one dimension.
+
+    ``by_column``: it has a number for each column, and those of the columns at hand are taken.
+    """
 
     number: int
+    by_column: bool = False
+
+
+class Chunks(NamedTuple):
+    """An argument: how many chunks of ``columns`` columns there are."""
+
+    columns: int
 
 
 class Blocks(NamedTuple):
@@ -58,13 +74,18 @@ class Kernel:
     constants : tuple of array
         Of 32-bit numbers.
     arguments : tuple
-        What the uniform registers from 0 on hold: an :class:`Operand`, :class:`Constant`, :class:`Blocks` or an int.
+        What the uniform registers from 0 on hold: an :class:`Operand`, :class:`Result`, :class:`Constant`,
+        :class:`Blocks` or an int.
     columns : int
-        Bytes of a row.
+        Elements of a row.
+    elements : tuple of int
+        Bytes of an element of each source, and of the result, which has no more than source 0.
     block_rows : int
         Rows that are computed at once.
     block_cycles : int
-        Expected cycles of so many rows.
+        Expected cycles of so many rows of ``group`` columns.
+    group : int
+        Columns that are done at once; all if it is not given.
     rows : int
         Of the layer.
     origins : tuple of (int, int)
@@ -77,10 +98,16 @@ class Kernel:
     constants: tuple
     arguments: tuple
     columns: int
+    elements: tuple
     block_rows: int
     block_cycles: int
+    group: int = 0
     rows: int = 0
     origins: tuple = ()
+
+    def __post_init__(self):
+        if not self.group:
+            object.__setattr__(self, "group", self.columns)
 
     def cycles(self, rows):
         """Expected cycles of a call for some rows."""
@@ -117,8 +144,8 @@ def softmax_kernel(node, width, x_dtype, y_dtype, pe):
         numbers = {"share": node.scale, "zero": node.y_zero, "least": least, "most": most, "lowest": x_least}
         code = _code("softmax_any", {key: str(value) for key, value in numbers.items()}, pe)
         cycles = 100 + _SLOW_SOFTMAX * width
-    arguments = (Operand(0, x_dtype), Operand(0, x_dtype), Blocks(threads), threads, width, *tail)
-    return fitting(Kernel(name, code or (), lookup, (), arguments, width, threads, cycles), pe)
+    arguments = (Operand(0, x_dtype), Result(x_dtype), Blocks(threads), threads, width, *tail)
+    return fitting(Kernel(name, code or (), lookup, (), arguments, width, (1, 1), threads, cycles), pe)
 
 
 def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
@@ -128,7 +155,7 @@ def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
                float_bits(float(node.centred)), float_bits(node.epsilon), threads]  # fmt: skip
     words = np.array([number & 0xFFFFFFFF for number in numbers], np.uint32)
     constants = (node.gain.view(np.uint32), node.shift.view(np.uint32), words)
-    common = (Operand(0, x_dtype), Operand(0, x_dtype), Constant(0), Constant(1), Constant(2))
+    common = (Operand(0, x_dtype), Result(x_dtype), Constant(0), Constant(1), Constant(2))
     lookup, code = (), None
     if pe.regs >= _FAST_REGISTERS and "lookup" in pe.units:
         variant = {"u": "u" if y_dtype == "uint8" else "", "x": "u" if x_dtype == "uint8" else "s"}
@@ -149,7 +176,7 @@ def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
         variant = {"zero": str(node.x_zero), "least": str(least), "most": str(most)}
         code = _code("layer_norm_any", variant, pe)
         cycles = 300 + _SLOW_NORMALISATION * width
-    return fitting(Kernel(name, code or (), lookup, constants, arguments, width, rows, cycles), pe)
+    return fitting(Kernel(name, code or (), lookup, constants, arguments, width, (1, 1), rows, cycles), pe)
 
 
 def float_bits(number):

@@ -17,6 +17,7 @@ from .places import BLOCK, as_bytes, in_images, in_pixels_of, place_of
 from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view_of_sums
 from .rearrange import join, pad, reorder, take
 from .rows import ROW_KERNELS, by_kernel, elements_by_kernel
+from .split import parts_of_product
 from .tensors import Tensors, View
 
 __all__ = ["Lowered", "lower"]
@@ -254,7 +255,12 @@ class _Lowering:
             self._flat_matrix(node, tensor, output, count)
             return
         place = self.tensors.place(name)
-        self._made(node, _product(node, output, place, count))
+        parts = parts_of_product(self.tensors, node, *_in_rows((place, output), count), self.pe, self.room)
+        if parts:
+            self.tensors.layers += parts[:-1]
+            self.tensors.append(parts[-1])
+        else:
+            self._made(node, _product(node, output, place, count))
 
     def _flat_matrix(self, node, tensor, output, count):
         """A product with a tensor whose last dimension is not contiguous in memory: it is moved into rows first."""

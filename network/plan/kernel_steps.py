@@ -5,6 +5,7 @@ was loaded. There are up to three buffers: one is loaded, one is computed, one i
 """
 
 from dataclasses import replace
+from itertools import product
 from math import ceil
 
 import numpy as np
@@ -13,7 +14,7 @@ from tilewright.golden.pe.checks import instruction_word
 from tilewright.spec.pe import Operation, Target
 
 from ..graph import node_error
-from ..lower.kernels import Blocks, Constant, Operand
+from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result
 from ..lower.places import LINE, as_cut, padded
 from .steps import Call, Load, Map, Segment, Store, Transfer, block
 
@@ -42,8 +43,8 @@ class KernelImage:
     ----------
     words : list of int
         Instructions, and what they load.
-    offsets : list of int
-        Where each constant begins.
+    offsets, lengths : list of int
+        Where each constant begins, and its 32-bit numbers.
     size : int
         Bytes of all.
     """
@@ -55,6 +56,7 @@ class KernelImage:
             entries = [kernel.lookup[first : first + _ENTRIES] for first in range(0, len(kernel.lookup), _ENTRIES)]
             self.words.append(instruction_word(Operation.LOAD, target=Target.LOOKUP, n=len(entries)))
             self.words += [sum(entry << _ENTRY_BITS * place for place, entry in enumerate(word)) for word in entries]
+        self.lengths = [len(constant) for constant in kernel.constants]
         self.offsets, self.size = [], padded(16 * len(self.words), LINE)
         for constant in kernel.constants:
             self.offsets.append(self.size)
@@ -84,33 +86,41 @@ def kernel_steps(layer, low, high, down, addresses, image, pe):
     kernel, own = layer.kernel, KernelImage(layer.kernel)
     first, last = own.constants
     rows, depth = _sizes(layer, high - low - (last - first), pe.pages)
-    pages, sources = ceil(kernel.columns / _PAGE), len(layer.sources)
-    buffer_bytes = rows * _PAGE * pages
-    base = high - (last - first) - depth * sources * buffer_bytes if down else low
-    constants = [Segment("uint32", (len(array),), (base + offset - first,), (_log2(max(len(array), _SHORTEST)),))
-                 for offset, array in zip(own.offsets, kernel.constants, strict=True)]  # fmt: skip
-    kept = [(base, base + last - first)] if constants else []
-    if constants:
+    sizes = [rows * size for size in _row_bytes(kernel)]
+    base = high - (last - first) - depth * sum(sizes) if down else low
+    buffers = base + last - first
+    kept = [(base, buffers)] if last > first else []
+    if kept:
         yield Load([block(image + first, base, last - first)])
-        base += last - first
-    for turn, row in enumerate(range(0, kernel.rows, rows)):
-        spots = [base + (turn % depth * sources + source) * buffer_bytes for source in range(sources)]
-        bands = [_boxes(place, addresses, origin, row, kernel.columns, rows, spot)
-                 for place, origin, spot in zip(layer.sources, kernel.origins[:-1], spots, strict=True)]  # fmt: skip
-        yield Load([each for band in bands for each in band])
-        segments = [[each.near for each in band] for band in bands]
-        count = min(rows, kernel.rows - row)
-        arguments = (_argument(each, kernel, segments, constants, rows, count) for each in kernel.arguments)
-        spans = [(spot, spot + buffer_bytes) for spot in spots]
+    bands = product(range(0, kernel.columns, kernel.group), range(0, kernel.rows, rows))
+    for turn, (column, row) in enumerate(bands):
+        start = buffers + turn % depth * sum(sizes)
+        spots = [start + sum(sizes[:source]) for source in range(len(sizes))]
+        columns, count = min(kernel.group, kernel.columns - column), min(rows, kernel.rows - row)
+        boxes = [
+            _boxes(place, addresses, (origin[0] + row, origin[1] + column * size), columns * size, rows, spot)
+            for place, origin, size, spot in zip(
+                (*layer.sources, layer.output), kernel.origins, kernel.elements, (*spots, spots[0]), strict=True)
+        ]  # fmt: skip
+        yield Load([each for band in boxes[:-1] for each in band])
+        segments = [_rows_segment(argument, boxes, columns, rows, kernel) for argument in kernel.arguments]
+        arguments = [_argument(*pair, base - first, own, column, columns, count)
+                     for pair in zip(kernel.arguments, segments, strict=True)]  # fmt: skip
+        spans = [(spot, spot + size) for spot, size in zip(spots, sizes, strict=True)]
         yield Call((image, len(own.words)), tuple(arguments), spans + kept, spans[:1], kernel.cycles(count))
-        yield Store(_boxes(layer.output, addresses, kernel.origins[-1], row, kernel.columns, rows, spots[0]))
+        yield Store(boxes[-1])
+
+
+def _row_bytes(kernel):
+    """Bytes of shared memory of a row of each source."""
+    return [ceil(size * kernel.group / _PAGE) * _PAGE for size in kernel.elements[:-1]]
 
 
 def least_bytes(layer):
     """Bytes of shared memory that a layer needs for one band of as many rows as its kernel computes at once."""
     first, last = KernelImage(layer.kernel).constants
     rows = min(layer.kernel.block_rows, 1 << _log2(layer.kernel.rows))
-    return last - first + rows * ceil(layer.kernel.columns / _PAGE) * _PAGE * len(layer.sources)
+    return last - first + rows * sum(_row_bytes(layer.kernel))
 
 
 def _log2(size):
@@ -122,39 +132,53 @@ def _sizes(layer, room, pages):
 
     A band has at most ``pages`` pages.
     """
-    kernel = layer.kernel
-    row_bytes = ceil(kernel.columns / _PAGE) * _PAGE
-    needed = ceil(kernel.columns / _PAGE) * len(layer.sources)
+    kernel, row_bytes = layer.kernel, sum(_row_bytes(layer.kernel))
+    segments = kernel.elements[: -1 if kernel.elements[-1] == kernel.elements[0] else None]
+    needed = sum(ceil(size * kernel.group / _PAGE) for size in segments)
     if needed > pages:
-        sentence = f"rows of {kernel.columns} bytes are {needed} pages, and the processing engine has {pages}"
+        sentence = f"rows of {kernel.group} bytes are {needed} pages, and the processing engine has {pages}"
         raise node_error(layer.name, layer.operator, sentence)
     most = min(1 << _log2(kernel.rows), _MOST)
     wanted = min(max(kernel.block_rows, 1 << _log2(ceil(_ENOUGH / row_bytes))), most)
     for depth in (_DEPTH, 2, 1):
-        fits = room // (depth * len(layer.sources) * row_bytes)
+        fits = room // (depth * row_bytes)
         if fits >= min(kernel.block_rows, most) or (depth == 1 and fits > 0):
             return min(1 << fits.bit_length() - 1, wanted), depth
-    sentence = f"a row of {kernel.columns} bytes does not fit {room} bytes of shared memory"
+    sentence = f"a row of {kernel.group} bytes does not fit {room} bytes of shared memory"
     raise node_error(layer.name, layer.operator, sentence)
 
 
-def _boxes(place, addresses, origin, row, columns, rows, spot):
-    """Transfers of some rows of ``columns`` bytes: a box for each page."""
-    (first_row, first_column), whole, transfers = origin, as_cut(place), []
-    for page, column in enumerate(range(0, columns, _PAGE)):
-        count = min(_PAGE, columns - column)
-        cut = replace(whole, channels=count, first_channel=first_column + column, gap=_PAGE - count, swizzled=True)
-        coords = ((first_column + column) // cut.unit, 0, first_row + row, 0)
-        near = spot + page * rows * _PAGE
+def _boxes(place, addresses, start, size, rows, spot):
+    """Transfers of ``size`` bytes of some rows from ``start`` on, a row and a byte of it: a box for each page."""
+    (row, first), whole, transfers = start, as_cut(place), []
+    for page, column in enumerate(range(first, first + size, _PAGE)):
+        count = min(_PAGE, first + size - column)
+        cut = replace(whole, channels=count, first_channel=column, gap=_PAGE - count, swizzled=True)
+        coords, near = (column // cut.unit, 0, row, 0), spot + page * rows * _PAGE
         transfers.append(Transfer(near, rows * _PAGE, addresses[place.name], Map(cut, rows), coords))
     return transfers
 
 
-def _argument(argument, kernel, segments, constants, page_rows, rows):
-    """What an argument of the kernel is for a band of ``rows`` rows."""
-    if isinstance(argument, Operand):
-        pages, sizes = tuple(segments[argument.source]), (kernel.columns, page_rows)
-        return Segment(argument.element, sizes, pages, (_log2(_PAGE), _log2(page_rows)), True)
+def _rows_segment(argument, boxes, columns, rows, kernel):
+    """The segment of an argument that is rows of a source or of the result; None for another one."""
+    if not isinstance(argument, Operand | Result):
+        return None
+    number = argument.source if isinstance(argument, Operand) else -1
+    pages = tuple(each.near for each in boxes[number])
+    page_log2 = _log2(_PAGE // kernel.elements[number]), _log2(rows)
+    return Segment(argument.element, (columns, rows), pages, page_log2, True)
+
+
+def _argument(argument, segment, constants, own, column, columns, rows):
+    """What an argument of the kernel is for ``rows`` rows of some columns; offsets count from address ``constants``."""
+    if segment is not None:
+        return segment
     if isinstance(argument, Constant):
-        return constants[argument.number]
+        size = own.lengths[argument.number]
+        start = constants + own.offsets[argument.number]
+        if argument.by_column:
+            start, size = start + 4 * column, columns
+        return Segment("uint32", (size,), (start,), (_log2(max(size, _SHORTEST)),))
+    if isinstance(argument, Chunks):
+        return ceil(columns / argument.columns)
     return ceil(rows / argument.rows) if isinstance(argument, Blocks) else argument

@@ -23,6 +23,8 @@ __all__ = ["Plan", "explain", "make_plan"]
 
 #: Kernels alone use at most shared memory divided by this.
 _KERNEL_SHARE = 3
+#: Bands of a kernel that more of it holds: one is loaded, one is computed, one is stored.
+_BANDS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +87,8 @@ def make_plan(lowered, machine, kept):
 def _kernel_rooms(layers, machine):
     """Bytes at the end of shared memory that only kernels use, to try: 0, and as many as let jobs run beside them."""
     needed = max((least_bytes(layer) for layer in layers if layer.kernel), default=0)
-    return (0, needed) if 0 < needed <= machine.smem_bytes // _KERNEL_SHARE else (0,)
+    most = machine.smem_bytes // _KERNEL_SHARE // LINE * LINE
+    return (0, needed, min(_BANDS * needed, most)) if 0 < needed <= most else (0,)
 
 
 def _make_plan(lowered, machine, kept, kernel_room):
@@ -160,7 +163,7 @@ def _addresses(layers, places, kept, base):
     lives = {place.name: [len(layers), -1] for place in places}
     for number, layer in enumerate(layers):
         if layer.output.name in lives:
-            lives[layer.output.name][0] = number
+            lives[layer.output.name][0] = min(lives[layer.output.name][0], number)
         for name in {place.name for place in (layer.output, *layer.brought)} & lives.keys():
             lives[name][1] = max(lives[name][1], number)
     for name in kept:

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tilewright.spec import BLOCK, GROUP, LANES, BarrierOp, Opcode, Space
-from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Kind
+from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Engine, Kind
 from tilewright.spec.tmau import COMMAND, LaneLayout
 
 from . import charts
@@ -129,13 +129,30 @@ def _way(command):
 
 
 def _instructions(run, words):
-    """Intervals of runs of instructions: from the request for the first one to the end of the last one."""
-    made, done, before = [], 0, 0
+    """Intervals of runs of instructions, from the request for the first one to the end of the last one, and of kernels.
+
+    A kernel has ended when the engine takes the call of the next one, or when a word has waited for the engine.
+    """
+    made, done, before, called = [], 0, 0, None
     for stamp in run.words:
+        if called is not None and (stamp.kind in (Kind.KERNEL, Kind.END) or _waits_for(Engine.PE, stamp, words)):
+            made.append((called, stamp.cycle))
+            called = None
         if stamp.kind == Kind.PE:
             done += PROGRAM_WORDS[Kind.PE].unpack(words[stamp.index])["count"]
             if done > len(run.performed):
                 break  # the program stopped
             made.append((before, run.performed[done - 1]))
+        elif stamp.kind == Kind.KERNEL:
+            done += PROGRAM_WORDS[Kind.KERNEL].unpack(words[stamp.index])["count"] + 1
+            called = stamp.cycle
         before = stamp.cycle
     return made
+
+
+def _waits_for(engine, stamp, words):
+    """Whether a word waits for all work of an engine."""
+    if stamp.kind != Kind.WAIT_ALL:
+        return False
+    engines = PROGRAM_WORDS[Kind.WAIT_ALL].unpack(words[stamp.index])["engines"]
+    return not engines or bool(engines & 1 << engine - 1)

@@ -65,6 +65,7 @@ WORKLOADS = {
     "cluster": Workload("cluster", ".crew:play_filters", needs=("im2col", "unaligned", "swizzle", "stores")),
     "network": Workload("accelerator", "tilewright.tools.network.workload:play_classes", extra="network"),
     "detector": Workload("accelerator", "tilewright.tools.network.workload:play_faces", extra="network"),
+    "transformer": Workload("accelerator", "tilewright.tools.network.workload:play_digits", extra="network"),
 }
 #: The workloads that run by default, in the order in which they run.
 SHORT = ("photo", "convolution", "gemm")

@@ -1,4 +1,4 @@
-"""The workloads ``network`` and ``detector``: small models on the accelerator of preset unit, and their reports."""
+"""Workloads with networks: small models, or some layers, on the accelerator of preset unit, and their reports."""
 
 import re
 from functools import partial
@@ -19,7 +19,7 @@ from tilewright.tools.cli import sim as command
 from tilewright.tools.cli.main import main
 from tilewright.tools.cli.sim import Played
 from tilewright.tools.network import workload
-from tilewright.tools.network.workload import play_classes, play_faces, play_model
+from tilewright.tools.network.workload import play_classes, play_digits, play_faces, play_model
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +128,16 @@ def test_command_shows_faces(session, monkeypatch, tmp_path, capsys):
     assert f"astronaut: {label}" in page and "Layers of astronaut" in page and page.count("data:image/png") == 1
 
 
+def test_command_reads_digits(session, monkeypatch, tmp_path, capsys):
+    """The first layers of the reader of digits: all layers have the test that is long."""
+    monkeypatch.setattr(machines, "Machines", partial(Opened, session))
+    monkeypatch.setattr(command, "REPORT", tmp_path)
+    assert main(["sim", "--workload", "transformer", "--preset", "unit", "--layers", "6"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^transformer +1 .* equal +[\d,]+$", out, re.MULTILINE)
+    assert re.search(r"digits: 6 tensors, .* equal to golden and node by node to ONNX Runtime, but that \d+ of", out)
+
+
 def test_layers_can_be_left_out(session, model):
     for layers, tensors in ((1, 1), (3, 3), (100, 14)):
         findings, answers = play_model(Worker(session, layers=layers), model, {"one": SAMPLES["one"]})
@@ -156,6 +166,16 @@ def test_a_face_is_found():
     assert (picture != load_photograph("astronaut")).any()
 
 
+@pytest.mark.long
+def test_digits_are_read():
+    with open_accelerator("default") as session:
+        accelerator = Worker(session)
+        findings = play_digits(accelerator, None)
+    assert accelerator.totals.problems == []
+    ((caption, _),) = findings.pictures.items()
+    assert caption == "digits: 2 8 2 2 5 7 9 5 6 8 8 4 3 0 8 0, 14 of 16 right"
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -163,8 +183,8 @@ def test_a_face_is_found():
          "workload network needs --layers N on icarus and with --waves: all layers would take days"),
         (["--workload", "network", "--waves"],
          "workload network needs --layers N on icarus and with --waves: all layers would take days"),
-        (["--workload", "gemm", "--layers", "2"], "--layers goes with a workload among network, detector"),
-        (["--layers", "2"], "--layers goes with a workload among network, detector"),
+        (["--workload", "gemm", "--layers", "2"], "--layers goes with a workload among network, detector, transformer"),
+        (["--layers", "2"], "--layers goes with a workload among network, detector, transformer"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_sentence(options, sentence, capsys):
@@ -182,7 +202,7 @@ def test_it_is_left_out_where_it_would_take_days():
     class Args:
         workload, preset, sim, waves, layers, settings = "all", "default", "icarus", False, None, ()
 
-    assert command._names(Args) == [name for name in WORKLOADS if name not in ("network", "detector")]
+    assert command._names(Args) == [name for name in WORKLOADS if name not in ("network", "detector", "transformer")]
     Args.layers = 1
     assert command._names(Args) == list(WORKLOADS)
 

@@ -99,6 +99,23 @@ def test_arithmetic_of_zeros(check_program):
     assert values.flat[zeros[0]] == 0 and values.flat[max(zeros[0] - 1, 0)] == 0 and values.flat[255] == 255
 
 
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns", "dtype"), [(32, 3072, 300, "uint8"), (45, 4112, 50, "int8"), (64, 6016, 256, "uint8")]
+)
+def test_products_of_long_rows(check_program, rows, depth, columns, dtype):
+    """They are two or three layers of sums, and a kernel."""
+    maker = NetworkMaker(rows)
+    maker.matrix(maker.input((rows, depth)), columns, dtype=dtype)
+    assert set(kernels_of(check_program(maker, "default", races=True))) == {"requantise"}
+
+
+def test_products_stay_whole_without_kernels(check_program):
+    maker = NetworkMaker(11)
+    maker.matrix(maker.input((32, 3072)), 40)
+    assert not kernels_of(check_program(maker, replace(MACHINES["default"], pe=None)))
+    assert not kernels_of(check_program(maker, replace(MACHINES["default"], smem_bytes=256 << 10)))
+
+
 def test_jobs_run_beside_kernels(check_program):
     """The products of the values do not wait for the softmax: they run meanwhile, in other shared memory."""
     maker = NetworkMaker(10)

@@ -60,6 +60,22 @@ def test_each_engine_works_from_what_it_is_handed_to_its_end():
     ]
 
 
+def test_kernels_end_with_the_next_call_or_a_wait_for_the_engine():
+    words = [
+        program_word("kernel", count=2),
+        program_word("kernel"),
+        program_word("wait_all", engines=5),
+        program_word("wait_all", engines=2),
+        program_word("kernel"),
+        program_word("pe", count=1),
+        program_word("end"),
+    ]
+    kinds = [Kind.KERNEL, Kind.KERNEL, Kind.WAIT_ALL, Kind.WAIT_ALL, Kind.KERNEL, Kind.PE, Kind.END]
+    stamps = [WordStamp(10 * (index + 1), kind, index) for index, kind in enumerate(kinds)]
+    shown = activity(run(words=stamps, ends=[], jobs=[], performed=[8] * 5 + [58]), words)
+    assert shown.rows["processing engine"] == [(10, 20), (20, 40), (50, 58), (50, 70)]
+
+
 def test_a_program_that_stopped():
     shown = activity(run(words=STAMPS[:9], ends=ENDS[:2], jobs=[], performed=[45]), WORDS)
     assert shown.rows["access unit, in"] == [(12, 50)]
