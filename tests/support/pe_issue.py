@@ -26,10 +26,10 @@ _UNIT = PE_PRESETS["unit"].replace(threads=6, types=("i8", "f16"))
 #: Without arithmetic, which takes a mov or setp away from Issue; and with it.
 SIZES = {"alone": _UNIT.replace(units=()), "arithmetic": _UNIT.replace(units=("alu", "div"))}
 #: Cycles from the start of an operation to its result.
-LATENCY = 7
-KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
+_LATENCY = 7
+_KINDS = {Operation.MM: JobKind.MULTIPLY, Operation.LD: JobKind.LOAD, Operation.ST: JobKind.STORE}
 #: Element and rank of each segment; None: wrong.
-SEGMENTS = [(SegmentElement.S8, 2), (SegmentElement.F16, 3), (SegmentElement.U8, 1), None, (SegmentElement.S32, 1),
+_SEGMENTS = [(SegmentElement.S8, 2), (SegmentElement.F16, 3), (SegmentElement.U8, 1), None, (SegmentElement.S32, 1),
             (SegmentElement.S16, 2), (SegmentElement.U8, 4), None]  # fmt: skip
 
 
@@ -60,6 +60,7 @@ class Front(Elaboratable):
 
 
 def pack(operation, **fields):
+    """The word of an instruction."""
     return INSTRUCTIONS[operation].pack(opcode=operation, **fields)
 
 
@@ -111,11 +112,11 @@ def _random_arithmetic(rng):
                 predicate=rng.randrange(8), **b)  # fmt: skip
 
 
-def steps(params, mm):
+def _steps(params, mm):
     return -(-params.threads // mm["ka"])
 
 
-class Reference:
+class _Reference:
     """What is to leave, instruction by instruction, and the registers that each reads and writes.
 
     A core's stop refuses instructions of these numbers, and gives up waits of those.
@@ -123,7 +124,7 @@ class Reference:
 
     def __init__(self, params, refused=(), given_up=()):
         self.params, self.refused, self.given_up = params, refused, given_up
-        segments = [known and SimpleNamespace(element=known[0], rank=known[1]) for known in SEGMENTS]
+        segments = [known and SimpleNamespace(element=known[0], rank=known[1]) for known in _SEGMENTS]
         self.pe = SimpleNamespace(
             sizes=self.params,
             uniform=[None] * self.params.uniform_regs,
@@ -146,7 +147,7 @@ class Reference:
             return [report]
         operation = Operation(word & 0xFF)
         fields = INSTRUCTIONS[operation].unpack(word)
-        if operation in KINDS:
+        if operation in _KINDS:
             return self._job(operation, fields, number)
         if operation == Operation.MOVU:
             self.pe.uniform[fields["ud"]] = fields["imm"]
@@ -188,13 +189,13 @@ class Reference:
 
     def _job(self, operation, fields, number):
         segment = self.pe.uniform[fields["ur"]]
-        offsets = set(range(fields["rf"], fields["rf"] + SEGMENTS[segment][1]))
+        offsets = set(range(fields["rf"], fields["rf"] + _SEGMENTS[segment][1]))
         by_rows = operation == Operation.MM and fields["transpose"]
         key = (segment, fields["rf"], by_rows)
         bases_set, rebuild = choice = self.sets.find(key)
         self.sets.use(choice, key, offsets)
         names = ("rf", "imm", "guard", "predicate")
-        job = {"kind": KINDS[operation], "number": number, "segment_number": segment, "bases_set": bases_set,
+        job = {"kind": _KINDS[operation], "number": number, "segment_number": segment, "bases_set": bases_set,
                "rebuild": rebuild, "flush": self.flush, **{name: fields[name] for name in names}}  # fmt: skip
         self.flush = 0
         if operation != Operation.MM:
@@ -207,18 +208,18 @@ class Reference:
             return [("job", job)]
         shape = {"ka": fields["ka"] - 1, "kb": fields["kb"] - 1}
         job |= {"register": fields["rc"], "transpose": fields["transpose"], **shape}
-        accumulators = {min(fields["rc"] + step, self.params.regs - 1) for step in range(steps(self.params, fields))}
+        accumulators = {min(fields["rc"] + step, self.params.regs - 1) for step in range(_steps(self.params, fields))}
         self.sets.write(accumulators)
         factors = set(range(fields["ra"], fields["ra"] + self.params.factor_regs))
         multiply = {"type": fields["type"], "ra": fields["ra"], **shape}
         return [("mm", (accumulators, factors)), ("job", job), ("multiply", multiply)]
 
 
-def registers(span):
+def _registers(span):
     return set(range(span.first, span.last + 1))
 
 
-class Neighbours:
+class _Neighbours:
     """Models all other blocks, pauses at random, and logs the items that leave."""
 
     def __init__(self, front, rng, stall):
@@ -233,7 +234,7 @@ class Neighbours:
 
     def _clear(self, ctx):
         access = self.dut.access
-        accessed = registers(ctx.get(access.registers)) if ctx.get(access.valid) else set()
+        accessed = _registers(ctx.get(access.registers)) if ctx.get(access.valid) else set()
         results = {target for target, to_predicate, _ in self.flying if not to_predicate}
         if self.params.units and ctx.get(access.results_only):
             return not accessed & results
@@ -270,7 +271,7 @@ class Neighbours:
             self.unread = max(0, self.unread - 1)
             if self.pending and (not self.stall or rng.random() < 0.2):
                 self.pending.pop(0)
-            known = SEGMENTS[number]
+            known = _SEGMENTS[number]
             entry = {"good": 0} if known is None else {
                 "good": 1, "element_log2": known[0] & 3, "rank": known[1] - 1, "base": number}  # fmt: skip
             ctx.set(dut.segment.entry, entry)
@@ -282,7 +283,7 @@ class Neighbours:
         written = None
         if starts:
             target, to_predicate = self.waiting.pop(0)
-            self.flying.append((target, to_predicate, LATENCY))
+            self.flying.append((target, to_predicate, _LATENCY))
             written = None if to_predicate else target
         set_together(
             ctx, (dut.written, written is not None), (dut.written_register, written or 0),
@@ -294,10 +295,10 @@ class Neighbours:
         dut = self.dut
         mm, load = dut.mm_registers, dut.load_registers
         if ctx.get(mm.valid) and ctx.get(mm.ready):
-            accumulators, factors = map(registers, (ctx.get(mm.payload.accumulators), ctx.get(mm.payload.factors)))
+            accumulators, factors = map(_registers, (ctx.get(mm.payload.accumulators), ctx.get(mm.payload.factors)))
             self._add("mm", accumulators, factors, (accumulators, factors))
         if ctx.get(load.valid) and ctx.get(load.ready):
-            written = registers(ctx.get(load.payload))
+            written = _registers(ctx.get(load.payload))
             self._add("load", written, set(), written)
         for name, port in streams.items():
             if ctx.get(port.valid) and ctx.get(port.ready):
@@ -338,7 +339,7 @@ class Neighbours:
 def run(words, *, params=SIZES["alone"], mode="none", seed=0, also=(), cores=1):
     """Everything that leaves, as (cycle, name, contents)."""
     front, rng = elaborated(Front, params, cores), random.Random(f"issue {mode} {seed}")
-    neighbours = Neighbours(front, rng, STALL_MODES[mode]["stall"])
+    neighbours = _Neighbours(front, rng, STALL_MODES[mode]["stall"])
     done = []
 
     async def source(ctx):
@@ -360,7 +361,7 @@ def run(words, *, params=SIZES["alone"], mode="none", seed=0, also=(), cores=1):
 
 def compare(log, words, params=SIZES["alone"], **stop):
     """Checks a log against the reference. Of an mm, job and multiply may leave in any order, both after the entry."""
-    reference, place = Reference(params, **stop), 0
+    reference, place = _Reference(params, **stop), 0
     for number, word in enumerate(words):
         events = reference.events(word, number)
         entries = log[place : place + len(events)]
