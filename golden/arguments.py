@@ -1,6 +1,7 @@
 """Checks of arguments: a wrong one is refused in one sentence with the offending value. Sessions use them too."""
 
 import operator
+from functools import cache
 
 import numpy as np
 
@@ -156,6 +157,9 @@ def numbers(name, value, dtype=np.int64):
 
     TypeError if it is something else, ValueError if an integer does not fit the type.
     """
+    low, high = _limits(dtype)
+    if type(value) is int and low <= value <= high:  # most calls have one address
+        return np.array(value, dtype)
     result = None
     if isinstance(value, int | np.integer | list | tuple | range | np.ndarray) and not isinstance(value, bool):
         try:
@@ -168,11 +172,17 @@ def numbers(name, value, dtype=np.int64):
         return result.astype(dtype)
     if np.can_cast(result.dtype, dtype):
         return result.astype(dtype, copy=False)
-    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     for end in (int(result.min()), int(result.max())):
         if not low <= end <= high:
             raise ValueError(f"{name} must be {low} to {high}, not {end}")
     return result.astype(dtype)
+
+
+@cache
+def _limits(dtype):
+    """The smallest and the largest integer of a type."""
+    limits = np.iinfo(dtype)
+    return limits.min, limits.max
 
 
 def _are_integers(values):

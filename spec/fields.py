@@ -6,7 +6,7 @@ the dimensions of a tensor. Bit 0 is the least significant bit of byte 0, so a p
 
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import cached_property
+from functools import cache, cached_property
 
 __all__ = ["Field", "Format", "names", "one_line", "spoken"]
 
@@ -135,11 +135,19 @@ class Format:
     def unpack(self, word):
         """Dictionary of all values of ``word``; array fields as lists."""
         return {
-            field.name: [field.decode(word >> lsb & field.mask) for lsb in field.lsbs]
-            if field.count
-            else field.decode(word >> field.lsb & field.mask)
-            for field in self.fields
+            name: [((word >> lsb & mask) ^ sign) - sign + bias for lsb in lsbs]
+            if several
+            else ((word >> lsbs[0] & mask) ^ sign) - sign + bias
+            for name, lsbs, several, mask, sign, bias in self._decoders
         }
+
+    @cached_property
+    def _decoders(self):
+        """What :meth:`Field.decode` needs of each field; the sign bit is 0 if the field has none."""
+        return [
+            (each.name, each.lsbs, bool(each.count), each.mask, each.signed << each.width - 1, each.bias)
+            for each in self.fields
+        ]
 
 
 def one_line(value):
@@ -152,6 +160,7 @@ def spoken(member):
     return f"{member.name[1:]}B" if member.name[0] == "B" and member.name[1:].isdigit() else member.name.lower()
 
 
+@cache
 def names(enum):
-    """The members of an enumeration by the names that users write."""
+    """The members of an enumeration by the names that users write; the same dictionary at each call."""
     return {spoken(member): member for member in enum}

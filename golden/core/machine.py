@@ -208,7 +208,7 @@ class Core:
     def _read(self, address, count):
         if not self.gmem.holds(address, count).all():
             self._stop(ProgramError.BUS)
-        place = int(self.gmem.places(address))
+        place = address - self.gmem.base
         self.gmem.open_bytes.rely_on(slice(place, place + count), f"the word at {address:#x}")
         return int.from_bytes(self.gmem.read(address, count).tobytes(), "little")
 

@@ -26,7 +26,7 @@ from tilewright.sim.asm.conv import assemble_jobs
 from tilewright.sim.asm.core import assemble_core
 from tilewright.sim.asm.pe import assemble_program
 from tilewright.sim.asm.tmau import assemble
-from tilewright.sim.hdl.build import verilator_root
+from tilewright.sim.hdl.build import CACHE, verilator_root
 from tilewright.sim.hdl.tops import TOPS
 from tilewright.spec import COMMAND, Opcode
 from tilewright.tools.cli.main import COMMANDS, main
@@ -39,6 +39,8 @@ PAGES.remove(ELSEWHERE)
 #: Subcommands that take seconds, and those that write files in minutes.
 QUICK, SLOW = {"asm", "header"}, {"area", "docs", "verilog"}
 NAMED = re.compile(r"tests/[\w/.]+\.py(?:::\w+)?")
+#: A top, and its engines, that a page makes.
+ENGINES = re.compile(r"make verilog [^`]*TOP=(\w+) ENGINES=([\w,]+)")
 PROGRAM = re.compile(r"    (?:\.venv/bin/)?(?:make|tilewright|python3?|pip|pytest|cd|git) ")
 
 
@@ -55,7 +57,7 @@ class Reader:
 
     def __init__(self, desk, patch, slow=False):
         self.desk, self.patch, self.slow = desk, patch, slow
-        self.names, self.printed = {}, ""
+        self.names, self.printed, self.engines = {}, "", {}
 
     def python(self, text):
         """Executes; a block of ``>>>`` lines is an answer for each."""
@@ -120,12 +122,14 @@ class Reader:
         self.program([shutil.which("gcc"), *options, "block.c"])
 
     def verilog(self, text):
-        """Modules that Verilator takes, together with the tops that they instantiate."""
+        """Modules that Verilator takes, together with the tops that they instantiate, made as the page says."""
         (self.desk / "block.v").write_text(text, encoding="utf-8")
         for top, (_, presets) in TOPS.items():
             for instance in re.finditer(rf"\b(?:tw_({'|'.join(presets)})_)?{top}\s+(?:#|\w+\s*\()", text):
                 preset = instance[1] or "unit"
-                assert main(["verilog", "--preset", preset, "--top", top, "--out", str(self.desk / "rtl")]) == 0
+                options = ["--engines", self.engines[top]] if top in self.engines else []
+                out = ["--out", str(self.desk / "rtl")]
+                assert main(["verilog", "--preset", preset, "--top", top, *options, *out]) == 0
         root = verilator_root()
         verilator = [root / "bin" / "verilator_bin", "--lint-only", "-Wno-fatal", "-Wno-lint", "-Wno-style"]
         self.program([*verilator, "block.v", *self.desk.glob("rtl/*.v")], VERILATOR_ROOT=str(root))
@@ -212,6 +216,8 @@ class Reader:
 
     def read(self, page, blocks):
         """Reads a page; a failure names the line."""
+        if (ROOT / page).exists():
+            self.engines = dict(ENGINES.findall((ROOT / page).read_text(encoding="utf-8")))
         for block in blocks:
             if block.reason:
                 continue
@@ -244,10 +250,12 @@ def there_are_tests(names):
 
 @pytest.fixture
 def desk(tmp_path):
-    """A folder in which a reader may leave files, with links to the tree."""
+    """A folder in which a reader may leave files, with links to the tree, and to simulators that are built already."""
     for path in ROOT.iterdir():
         if path.name != "build":
             (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/sim").symlink_to(CACHE.resolve())
     return tmp_path
 
 
