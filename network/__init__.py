@@ -8,8 +8,8 @@ from importlib import import_module
 #: Public names, by the module that defines them.
 _MODULES = {
     "evaluation": "evaluate",
-    "graph": "Add Arithmetic Concat Conv Dequantize Floats Graph MatMul ModelError Mul Node Normalise Pad Pool Quantize"
-    " Reshape Scale Softmax Take Tensor Transpose",
+    "graph": "Add Arithmetic Concat Conv Dequantize Floats Graph MatMul ModelError Mul Node Normalise"
+    " NormaliseChannels Pad Pool Quantize Reshape Scale Softmax Take Tensor Transpose",
     "compiled": "Compiled compile",
     "machine": "MACHINES Machine",
     "reader": "read",

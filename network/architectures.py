@@ -4,6 +4,7 @@ Each is built of integers, or by the ``maker`` that is given: models of floats b
 """
 
 from .drawn import NetworkMaker
+from .transformers import convnext, encoder_layer, mobilevit
 
 __all__ = ["ARCHITECTURES", "efficientnet", "excited", "mobilenet_v3", "resnet50", "yolov5n"]
 
@@ -127,6 +128,12 @@ ARCHITECTURES = {
     "MobileNetV3-large": mobilenet_v3,
     "ResNet-50": resnet50,
     "YOLOv5n, 320": yolov5n,
+    "BERT-base layer, 128 tokens": lambda: encoder_layer(128),
+    "BERT-base layer, 384 tokens": lambda: encoder_layer(384),
+    "ViT-B layer, 197 tokens": lambda: encoder_layer(197, first=True),
+    "DeiT-S layer, 197 tokens": lambda: encoder_layer(197, 384, 6, first=True),
+    "MobileViT-xxs": mobilevit,
+    "ConvNeXt-atto": convnext,
 }
 
 

@@ -13,6 +13,7 @@ from .graph import (
     Mul,
     Node,
     Normalise,
+    NormaliseChannels,
     Pad,
     Pool,
     Reshape,
@@ -134,6 +135,14 @@ class NetworkMaker:
         gain, shift = self.random.normal(0, 40, (2, int(np.prod(tensor.shape[-dimensions:])))).astype(np.float32)
         node = Normalise(dimensions, self._zero(tensor.dtype), gain, shift + np.float32(self._zero(dtype)),
                          np.float32(self.random.random()), centred)  # fmt: skip
+        return self._node((x,), tensor.shape, dtype, node)
+
+    def normalise_channels(self, x, *, dtype=None):
+        """A normalisation of each channel, with random gains."""
+        tensor, dtype = self.tensors[x], dtype or self.tensors[x].dtype
+        gain, shift = self.random.normal(0, 40, (2, tensor.shape[1])).astype(np.float32)
+        node = NormaliseChannels(self._zero(tensor.dtype), gain, shift + np.float32(self._zero(dtype)),
+                                 np.float32(self.random.random()))  # fmt: skip
         return self._node((x,), tensor.shape, dtype, node)
 
     def arithmetic(self, operation, *parts):

@@ -21,7 +21,7 @@ from .arithmetic import (
 )
 from .functions import softmax
 from .graph import Graph, ModelError
-from .normalisation import normalise
+from .normalisation import normalise, normalise_channels
 
 __all__ = ["check_inputs", "compute", "evaluate"]
 
@@ -113,6 +113,7 @@ _RULES = {
     "Floats": lambda node, dtype, *arrays: node.function(*arrays),
     "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
     "Arithmetic": lambda node, dtype, *arrays: operate(arrays, node, dtype),
+    "NormaliseChannels": lambda node, dtype, x: normalise_channels(x, node, dtype),
     "Normalise": lambda node, dtype, x: normalise(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": lambda node, dtype, x: (multiply_matrix if node.matrix else convolve)(x, node, dtype),

@@ -15,8 +15,8 @@ from tilewright.errors import UsageError
 
 __all__ = [
     "HOST_SHARE", "Add", "Arithmetic", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Graph", "Linear",
-    "MatMul", "ModelError", "Mul", "Node", "Normalise", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax",
-    "Take", "Tensor", "Transpose", "node_error",
+    "MatMul", "ModelError", "Mul", "Node", "Normalise", "NormaliseChannels", "Pad", "Pool", "Quantize", "Reshape",
+    "Scale", "Softmax", "Take", "Tensor", "Transpose", "node_error",
 ]  # fmt: skip
 
 
@@ -150,6 +150,20 @@ class Normalise:
     shift: np.ndarray
     epsilon: np.float32
     centred: bool
+
+
+@dataclass(frozen=True, eq=False)
+class NormaliseChannels:
+    """Each channel of a feature map less its mean, divided by the root of its variance (docs/network.md).
+
+    ``x_zero`` is an int. ``gain`` and ``shift``, float32 [C], contain the scale and zero point of y; ``epsilon``, numpy
+    float32, is in units of x's scale squared.
+    """
+
+    x_zero: int
+    gain: np.ndarray
+    shift: np.ndarray
+    epsilon: np.float32
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,7 +87,9 @@ def _kernel_call(call):
     """The word of a call, with its arguments in uniform registers from 0 on."""
     arguments = [argument & 0xFFFFFFFF for argument in call.arguments]
     padded_arguments = (*arguments, *(0,) * (ARGUMENTS - len(arguments)))
-    return program_word("kernel", count=len(arguments), argument=padded_arguments, tag=call.layer + 1 & _STORE - 1)
+    return program_word(
+        "kernel", entry=call.entry, count=len(arguments), argument=padded_arguments, tag=call.layer + 1 & _STORE - 1
+    )
 
 
 def _job(job):

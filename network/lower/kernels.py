@@ -90,6 +90,12 @@ class Kernel:
         Of the layer.
     origins : tuple of (int, int)
         The first row, and the first byte of a row, in each source and in the output.
+    entries : tuple of int
+        Of a normalisation of channels: where each of its steps begins.
+    images : int
+        The same: images of ``rows`` pixels.
+    dtype : str
+        The same: the type of source 0.
     """
 
     name: str
@@ -104,6 +110,9 @@ class Kernel:
     group: int = 0
     rows: int = 0
     origins: tuple = ()
+    entries: tuple = ()
+    images: int = 1
+    dtype: str = ""
 
     def __post_init__(self):
         if not self.group:

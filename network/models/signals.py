@@ -87,4 +87,6 @@ def lstm(maker, steps=49, channels=40, wide=64):
     """Keywords by an LSTM."""
     x = maker.input((steps, 1, channels))
     weights = [maker.constant(maker.noise(1, 4 * wide, inner), np.float32) for inner in (channels, wide)]
-    maker.other("LSTM", x, *weights, shape=(steps, 1, 1, wide), hidden_size=wide)
+    y = maker.other("LSTM", x, *weights, shape=(steps, 1, 1, wide), hidden_size=wide)
+    y = maker.other("Gather", y, maker.constant(steps - 1, np.int64), shape=(1, 1, wide), axis=0)
+    maker.matrix(maker.reshape(y, 1, wide), 12)

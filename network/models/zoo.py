@@ -60,7 +60,7 @@ NETWORKS = {
     "yamnet": Entry(signals.yamnet, "sounds, 96 × 64", signed=True),
     "autoencoder": Entry(signals.anomalies, "anomalies of machines, 640"),
     "tcn": Entry(signals.tcn, "sensors, 256 × 16"),
-    "lstm": Entry(signals.lstm, "keywords, 49 × 40"),
+    "lstm": Entry(signals.lstm, "keywords, 49 × 40; the host computes the LSTM"),
     "bert-tiny": Entry(signals.bert, "text, 128 words"),
     "vit-tiny": Entry(signals.vit, "classes, 224 × 224, two layers"),
 }  # fmt: skip

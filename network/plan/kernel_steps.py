@@ -18,7 +18,7 @@ from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result
 from ..lower.places import LINE, as_cut, padded
 from .steps import Call, Load, Map, Segment, Store, Transfer, block
 
-__all__ = ["KernelImage", "kernel_steps", "least_bytes"]
+__all__ = ["KernelImage", "boxes_of", "kernel_steps", "least_bytes", "log2_of"]
 
 #: Bytes of a row of a page.
 _PAGE = LINE
@@ -98,7 +98,7 @@ def kernel_steps(layer, low, high, down, addresses, image, pe):
         spots = [start + sum(sizes[:source]) for source in range(len(sizes))]
         columns, count = min(kernel.group, kernel.columns - column), min(rows, kernel.rows - row)
         boxes = [
-            _boxes(place, addresses, (origin[0] + row, origin[1] + column * size), columns * size, rows, spot)
+            boxes_of(place, addresses, (origin[0] + row, origin[1] + column * size), columns * size, rows, spot)
             for place, origin, size, spot in zip(
                 (*layer.sources, layer.output), kernel.origins, kernel.elements, (*spots, spots[0]), strict=True)
         ]  # fmt: skip
@@ -119,11 +119,12 @@ def _row_bytes(kernel):
 def least_bytes(layer):
     """Bytes of shared memory that a layer needs for one band of as many rows as its kernel computes at once."""
     first, last = KernelImage(layer.kernel).constants
-    rows = min(layer.kernel.block_rows, 1 << _log2(layer.kernel.rows))
+    rows = min(layer.kernel.block_rows, 1 << log2_of(layer.kernel.rows))
     return last - first + rows * sum(_row_bytes(layer.kernel))
 
 
-def _log2(size):
+def log2_of(size):
+    """Log2 of the next power of two."""
     return (size - 1).bit_length()
 
 
@@ -138,8 +139,8 @@ def _sizes(layer, room, pages):
     if needed > pages:
         sentence = f"rows of {kernel.group} bytes are {needed} pages, and the processing engine has {pages}"
         raise node_error(layer.name, layer.operator, sentence)
-    most = min(1 << _log2(kernel.rows), _MOST)
-    wanted = min(max(kernel.block_rows, 1 << _log2(ceil(_ENOUGH / row_bytes))), most)
+    most = min(1 << log2_of(kernel.rows), _MOST)
+    wanted = min(max(kernel.block_rows, 1 << log2_of(ceil(_ENOUGH / row_bytes))), most)
     for depth in (_DEPTH, 2, 1):
         fits = room // (depth * row_bytes)
         if fits >= min(kernel.block_rows, most) or (depth == 1 and fits > 0):
@@ -148,7 +149,7 @@ def _sizes(layer, room, pages):
     raise node_error(layer.name, layer.operator, sentence)
 
 
-def _boxes(place, addresses, start, size, rows, spot):
+def boxes_of(place, addresses, start, size, rows, spot):
     """Transfers of ``size`` bytes of some rows from ``start`` on, a row and a byte of it: a box for each page."""
     (row, first), whole, transfers = start, as_cut(place), []
     for page, column in enumerate(range(first, first + size, _PAGE)):
@@ -165,7 +166,7 @@ def _rows_segment(argument, boxes, columns, rows, kernel):
         return None
     number = argument.source if isinstance(argument, Operand) else -1
     pages = tuple(each.near for each in boxes[number])
-    page_log2 = _log2(_PAGE // kernel.elements[number]), _log2(rows)
+    page_log2 = log2_of(_PAGE // kernel.elements[number]), log2_of(rows)
     return Segment(argument.element, (columns, rows), pages, page_log2, True)
 
 
@@ -178,7 +179,7 @@ def _argument(argument, segment, constants, own, column, columns, rows):
         start = constants + own.offsets[argument.number]
         if argument.by_column:
             start, size = start + 4 * column, columns
-        return Segment("uint32", (size,), (start,), (_log2(max(size, _SHORTEST)),))
+        return Segment("uint32", (size,), (start,), (log2_of(max(size, _SHORTEST)),))
     if isinstance(argument, Chunks):
         return ceil(columns / argument.columns)
     return ceil(rows / argument.rows) if isinstance(argument, Blocks) else argument

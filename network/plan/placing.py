@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..lower.places import LINE, Held
+from .channel_steps import channel_steps
 from .costs import HANDED
 from .kernel_steps import kernel_steps
 from .layer_steps import held_store, image_at, layer_steps
@@ -101,6 +102,9 @@ class Placer:
         ``image`` is what :func:`image_at` gave for the range before.
         """
         (low, high), tensors, conv = room, self._tensors, self._machine.conv
+        if part.kernel and part.kernel.entries:
+            return [(None, lambda down=down: channel_steps(part, low, high, down, tensors, self._weights(part)))
+                    for down in (False, True)]  # fmt: skip
         if part.kernel:
             return [(None, lambda down=down: kernel_steps(part, low, high, down, tensors, self._weights(part),
                                                     self._machine.pe))

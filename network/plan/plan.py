@@ -10,6 +10,7 @@ from tilewright.spec import DESCRIPTOR
 
 from ..graph import ModelError
 from ..lower.places import LINE, Cut, Held, padded
+from .channel_steps import channel_bytes
 from .interleave import interleaved
 from .kernel_steps import KernelImage, least_bytes
 from .move_steps import Identity, has_transposes
@@ -86,7 +87,8 @@ def make_plan(lowered, machine, kept):
 
 def _kernel_rooms(layers, machine):
     """Bytes at the end of shared memory that only kernels use, to try: 0, and as many as let jobs run beside them."""
-    needed = max((least_bytes(layer) for layer in layers if layer.kernel), default=0)
+    needed = max(((channel_bytes if layer.kernel.entries else least_bytes)(layer) for layer in layers if layer.kernel),
+                 default=0)  # fmt: skip
     most = machine.smem_bytes // _KERNEL_SHARE // LINE * LINE
     return (0, needed, min(_BANDS * needed, most)) if 0 < needed <= most else (0,)
 

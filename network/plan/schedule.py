@@ -77,10 +77,11 @@ class Instructions(NamedTuple):
 
 
 class KernelCall(NamedTuple):
-    """Calls the kernel at the beginning of instruction memory."""
+    """Calls the kernel at an index of instruction memory."""
 
     arguments: tuple
     layer: int
+    entry: int
     words: int = 1
 
 
@@ -258,7 +259,7 @@ class Schedule:
             self._add(Instructions(*step.code))
             self.cycles = max(self.cycles, self._free["pe"]) + step.code[1]
         arguments = (segments[each] if isinstance(each, Segment) else each for each in step.arguments)
-        self._add(KernelCall(tuple(arguments), step.layer))
+        self._add(KernelCall(tuple(arguments), step.layer, step.entry))
         # The word ends when the engine has taken the call, after the kernel before.
         self.cycles = start = max(self.cycles, self._free["pe"])
         self._free["pe"] = start + step.cycles

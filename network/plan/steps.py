@@ -143,6 +143,8 @@ class Call:
     cycles : int
         Expected.
     layer : int
+    entry : int
+        Index in instruction memory.
     """
 
     code: tuple[int, int]
@@ -151,6 +153,7 @@ class Call:
     writes: list
     cycles: int = 0
     layer: int = 0
+    entry: int = 0
 
 
 @dataclass(eq=False)

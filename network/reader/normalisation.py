@@ -5,6 +5,7 @@ from math import prod
 import numpy as np
 
 from ..arithmetic import limits, numbers
+from ..graph import NormaliseChannels, Reshape
 from ..normalisation import normalisation_of
 from .operator import Constant, reads
 
@@ -34,6 +35,35 @@ def _layer(op, reading):
         mean = rows.mean(axis=1, keepdims=True) if centred else np.float32(0)
         root = np.sqrt(np.square(rows - mean).mean(axis=1, keepdims=True) + np.float32(epsilon))
         return ((rows - mean) / root * gain + shift).reshape(x.shape).astype(np.float32)
+
+    reading.defer_floats(op, shape, reading.apply(op, real, floats), finish)
+
+
+@reads("InstanceNormalization")
+def _instance(op, reading):
+    """InstanceNormalization of floats: x, gain and shift for each channel."""
+    real = op.real(0)
+    shape, epsilon = tuple(reading.shape(real.name)), op.take("epsilon", 1e-5, float)
+    op.refuse_if(len(shape) < 3, f"its input is {list(shape)}, which has no dimensions after the channels")
+    gain, shift = (_numbers(op, index, role, shape[1:2]) for index, role in ((1, "gain"), (2, "shift")))
+    folded = *shape[:2], prod(shape[2:-1]), shape[-1]
+
+    def finish(output, y, clamp):
+        whole = normalisation_of(1, real.quantity, y, gain, shift, epsilon)
+        node = NormaliseChannels(whole.x_zero, whole.gain, whole.shift, whole.epsilon)
+        if len(shape) == 4:
+            _emit(op, reading, real.name, output, node, y, clamp)
+            return
+        names = [reading.fresh(f"{output}.{each}") for each in ("map", "normalised")]
+        reading.emit(op, (real.name,), names[0], Reshape(folded), folded, real.quantity.dtype)
+        _emit(op, reading, names[0], names[1], node, y, clamp)
+        reading.emit(op, names[1:], output, Reshape(shape), shape, y.dtype)
+
+    def floats(x):
+        rows = x.reshape(*shape[:2], -1)
+        mean = rows.mean(axis=2, keepdims=True)
+        root = np.sqrt(np.square(rows - mean).mean(axis=2, keepdims=True) + np.float32(epsilon))
+        return ((rows - mean) / root * gain[:, np.newaxis] + shift[:, np.newaxis]).reshape(shape).astype(np.float32)
 
     reading.defer_floats(op, shape, reading.apply(op, real, floats), finish)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tilewright import network
 from tilewright.network import ModelError
 from tilewright.network.evaluation import compute, evaluate
 from tilewright.network.reader import read_model
@@ -40,6 +41,28 @@ def test_few_results_of_a_normalisation_differ_by_one(dtype, kind, seed):
     difference = np.abs(ours.astype(int) - theirs[name])
     print(f"{np.count_nonzero(difference)} of {difference.size} values differ")
     assert difference.max() <= 1 and np.count_nonzero(difference) <= 0.005 * difference.size
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("shape", [(1, 32, 14, 12), (2, 16, 60), (1, 48, 3, 4, 5)], ids=str)
+def test_few_results_of_a_normalisation_of_channels_differ_by_one(dtype, shape):
+    form, rng = Form(*shape, opset=17), np.random.default_rng(2)
+    x = (rng.normal(0, 1, shape) * rng.lognormal(0, 0.5, (1, shape[1], *[1] * (len(shape) - 2)))).astype(np.float32)
+    zero = np.dtype(dtype).type(np.iinfo(dtype).min + 128)
+    numbers = [1 + 0.3 * form.numbers(shape[1]), 0.2 * form.numbers(shape[1])]
+    y = form.node("InstanceNormalization", form.both("x", np.float32(np.abs(x).max() / 127), zero), *numbers)
+    name = form.quantise(y, np.float32(0.04), zero)
+    model = form.model(name)
+    graph = read_model(model)
+    quantised = graph.nodes[0].output
+    theirs = run_witness(model, graph, {"x": x}, [quantised, name])
+    ours = evaluate(graph, x)
+    np.testing.assert_array_equal(ours[quantised], theirs[quantised])
+    difference = np.abs(ours[name].astype(int) - theirs[name])
+    print(f"{np.count_nonzero(difference)} of {difference.size} values differ")
+    assert difference.max() <= 1 and np.count_nonzero(difference) <= 0.005 * difference.size
+    compiled = network.compile(graph)
+    np.testing.assert_array_equal(compiled.run({"x": x})[name], ours[name])
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])

@@ -73,6 +73,10 @@ def _normalization(form, kind, **attributes):
     return _of_floats(form, kind, *numbers, **attributes)
 
 
+def _instance_normalization(form, kind, **attributes):
+    return _of_floats(form, kind, *np.float32([[1, 2, -1, 0.5], [0, 1, 2, 3]]), **attributes)
+
+
 def _expand(form, kind, **attributes):
     return _moved(form, kind, np.int64([2, 4, 6, 5]), **attributes)
 
@@ -236,6 +240,7 @@ CASES = {
     ("", "AveragePool"): [OperatorCase(_of_floats, kernel_shape=[3, 3])],
     ("", "BatchNormalization"): [OperatorCase(_batch_normalization)],
     ("", "ConvTranspose"): [OperatorCase(_conv_transpose)],
+    ("", "InstanceNormalization"): [OperatorCase(_instance_normalization)],
     **{("", kind): [OperatorCase(_normalization)] for kind in ("LayerNormalization", "RMSNormalization")},
     ("", "Expand"): [OperatorCase(_expand, (1, 4, 6, 1)), OperatorCase(_on_constant(np.int64([2, 2, 3])), _VECTOR)],
     ("", "Range"): [OperatorCase(_on_constant(np.int64(7), np.int64(2), first=np.int64(1)), _VECTOR)],

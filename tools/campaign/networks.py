@@ -21,7 +21,8 @@ IN_FLOATS = dict.fromkeys(
     ("BatchNormalization", "ConvTranspose", "PRelu", "ReduceMean", "ReduceSum", "Sub", "Sum"), 0.005
 )
 IN_FLOATS["Resize"] = 0.15  # every sixteenth sum may be halfway between two integers
-IN_FLOATS["LayerNormalization"] = 0.02  # rows without a deviation magnify errors of floats
+# Rows without a deviation magnify errors of floats.
+IN_FLOATS["InstanceNormalization"] = IN_FLOATS["LayerNormalization"] = 0.02
 
 
 def witness_differences(model, graph, inputs):

@@ -36,6 +36,8 @@ _WHOLE_PRESETS, _WHOLE_TARGET = ("default",), 1 / 1.5
 TARGETS = {
     "EfficientNet-B0": 1.8, "MobileNetV3-large": 2.0, "MobileNetV3-small": None,
     "MobileNetV3-small without excitation": 2.5, "ResNet-50": 1.1, "YOLOv5n, 320": 1.3,
+    "BERT-base layer, 128 tokens": 1.25, "BERT-base layer, 384 tokens": 1.35, "ViT-B layer, 197 tokens": 1.25,
+    "DeiT-S layer, 197 tokens": 1.5, "MobileViT-xxs": 2.0, "ConvNeXt-atto": 2.0,
 }  # fmt: skip
 
 

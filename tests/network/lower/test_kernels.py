@@ -77,6 +77,14 @@ def test_attention(check_program, preset, rows):
     assert len(kernels_of(compiled)) == 3
 
 
+@pytest.mark.parametrize("shape", [(1, 64, 20, 18), (2, 32, 9, 8), (1, 208, 6, 7), (3, 16, 1, 70)], ids=str)
+@pytest.mark.parametrize("machine", ["default", replace(MACHINES["default"], pe=PeSizes(threads=8, regs=48))])
+def test_normalisation_of_channels(check_program, shape, machine):
+    maker = NetworkMaker(12)
+    maker.normalise_channels(maker.input(shape, "int8" if shape[0] > 1 else "uint8"), dtype="uint8")
+    assert kernels_of(check_program(maker, machine, races=True)) == ["channel_norm"]
+
+
 @pytest.mark.parametrize("operation", ["Div", "Sum"])
 @pytest.mark.parametrize("shape", [(3, 5), (1, 6, 9, 7), (2, 3, 40), (1, 1000)], ids=str)
 @pytest.mark.parametrize("preset", ["unit", "default"])
@@ -157,6 +165,21 @@ def test_only_few_products_follow_a_softmax_of_the_host():
 def test_what_an_engine_lacks_is_said(machine, sentence):
     maker = NetworkMaker(6)
     maker.normalise(maker.input((4, 1024)))
+    with pytest.raises(network.ModelError, match=sentence):
+        network.compile(maker.graph(), machine)
+
+
+@pytest.mark.parametrize(
+    ("shape", "machine", "sentence"),
+    [
+        ((1, 20, 4, 4), "default", "20 channels are not a multiple of 16"),
+        ((1, 16, 300, 300), "default", "90,000 pixels of an image are more than 65,536"),
+        ((1, 16, 4, 4), "unit", "more instructions than the 64"),
+    ],
+)
+def test_channels_that_no_kernel_normalises(shape, machine, sentence):
+    maker = NetworkMaker(6)
+    maker.normalise_channels(maker.input(shape))
     with pytest.raises(network.ModelError, match=sentence):
         network.compile(maker.graph(), machine)
 

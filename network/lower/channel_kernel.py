@@ -1,0 +1,114 @@
+"""A kernel that normalises channels over all pixels of an image (docs/network.md, "Kernels").
+
+A thread has four channels side by side, or twice four; sums stay in its registers from band to band.
+"""
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+
+from tilewright.sim.kernels.text import kernel_words
+
+from .kernels import Kernel, UnfitError, engine_of, fitting, float_bits
+from .layers import Layer
+from .operators import refuse
+from .places import place_of
+
+__all__ = ["channels_by_kernel"]
+
+#: Registers: words of pixels, temporary numbers, and the first of eight for each group of channels.
+_WORDS, _TEMPORARY, _SUMS = 4, 12, 20
+#: Channels of a thread in a group, groups, and channels that are done at once.
+_FOUR, _GROUPS, _MOST = 4, 2, 128
+_MOST_PIXELS = 65536  # sums of squares have 32 bits
+
+
+def channels_by_kernel(tensors, node, pe):
+    """Adds the layer of a ``NormaliseChannels``."""
+    output, source = place_of(tensors.graph.tensors[node.output]), tensors.place(node.inputs[0])
+    pixels = output.height * output.width
+    if pixels > _MOST_PIXELS:
+        refuse(node, f"{pixels:,} pixels of an image are more than {_MOST_PIXELS:,}")
+    if source.row_pitch != source.width * source.channels:
+        refuse(node, f"rows of {source.width} pixels of {source.channels} bytes are not contiguous")
+    try:
+        kernel = _kernel(node.attributes, pixels, source.dtype, output.dtype, pe)
+    except UnfitError as error:
+        refuse(node, str(error))
+    places = [replace(place, batch=1, height=place.batch * pixels, width=1) for place in (source, output)]
+    if places[0].row_pitch != source.channels:
+        refuse(node, f"{source.channels} channels are not a multiple of 16")
+    kernel = replace(kernel, rows=pixels, images=output.batch)
+    tensors.append(Layer(node.name, node.operator or node.kind, places[1], (places[0],), kernel=kernel))
+
+
+def _kernel(node, pixels, x_dtype, y_dtype, pe):
+    """The :class:`Kernel`, with an entry for each of its four steps."""
+    threads = engine_of(pe).threads
+    group = min(_GROUPS * _FOUR * threads, _MOST, len(node.gain))
+    groups = ceil(group / (_FOUR * threads))
+    if pe.regs < _SUMS + 2 * _FOUR * groups:
+        raise UnfitError(f"the kernel needs {_SUMS + 2 * _FOUR * groups} registers")
+    code, entries = [], []
+    for text in _texts(node, pixels, groups, _FOUR * threads, x_dtype, y_dtype):
+        entries.append(len(code))
+        code += kernel_words(text, {})
+    constants = node.gain.view(np.uint32), node.shift.view(np.uint32)
+    kernel = Kernel("channel_norm", tuple(code), (), constants, (), len(node.gain), (1, 1), 1, 30 + 30 * groups, group,
+                    entries=tuple(entries), dtype=x_dtype)  # fmt: skip
+    return fitting(kernel, pe)
+
+
+def _texts(node, pixels, groups, wide, x_dtype, y_dtype):
+    """The texts of the steps: begin with no sums; add pixels; find factors; apply them to pixels.
+
+    Arguments are the segment of pixels, their number, and the segments of gains and shifts.
+    """
+    four, u = range(_FOUR), "u" if x_dtype == "uint8" else ""
+    words = [_WORDS + group for group in range(groups)]
+    first, second = ([[_SUMS + 8 * group + 4 * half + n for n in four] for group in range(groups)] for half in (0, 1))
+    rows = ["mov r1, 0", "loop ur1", *(f"ld r{word}, ur0:rf0:{wide * group}, 1" for group, word in enumerate(words))]
+    yield _text(["mov r0, tid", "shl r0, r0, 2", "mov r2, 0"],
+                (f"mov r{register}, 0" for sums in (*first, *second) for register in sums))  # fmt: skip
+    added, applied = [], []
+    for group, word in enumerate(words):
+        bytes_of = [_TEMPORARY + 4 * (group % 2) + n for n in four]
+        extracted = [f"xb{u}.{n} r{bytes_of[n]}, r{word}, {-node.x_zero}" for n in four]
+        added += [*extracted, *(f"add r{first[group][n]}, r{first[group][n]}, r{bytes_of[n]}" for n in four)]
+        added += [f"mad r{second[group][n]}, r{bytes_of[n]}, r{bytes_of[n]}, r{second[group][n]}" for n in four]
+        applied += [*extracted, *(f"fs r{each}, r{each}" for each in bytes_of)]
+        applied += [f"fma r{bytes_of[n]}, r{bytes_of[n]}, r{first[group][n]}, r{second[group][n]}" for n in four]
+        applied += [f"sf r{each}, r{each}" for each in bytes_of]
+        pack = "packbu" if y_dtype == "uint8" else "packb"
+        applied += [f"{pack}.0 r{word}, r{bytes_of[0]}, r{bytes_of[1]}, r2",
+                    f"{pack}.1 r{word}, r{bytes_of[2]}, r{bytes_of[3]}, r{word}",
+                    f"st r{word}, ur0:rf0:{wide * group}, 1"]  # fmt: skip
+    yield _text(rows, [*added, "add r1, r1, 1", "end"])
+    yield _text(["mov r3, 1.0"], _factors(node, pixels, wide, first, second))
+    yield _text(rows, [*applied, "add r1, r1, 1", "end"])
+
+
+def _factors(node, pixels, wide, first, second):
+    """Instructions that put a and s of each channel in the place of its sums."""
+    share = float_bits(np.float32(1) / np.float32(pixels))
+    for group, (sums, squares) in enumerate(zip(first, second, strict=True)):
+        gains, shifts = _TEMPORARY, _TEMPORARY + 4
+        yield f"ld r{gains}, ur2:rf0:{wide * group}, 4"
+        yield f"ld r{shifts}, ur3:rf0:{wide * group}, 4"
+        for step in (
+            "fs r{m}, r{m}",
+            "fu r{v}, r{v}",
+            f"fmul r{{m}}, r{{m}}, {share}",
+            f"fmul r{{v}}, r{{v}}, {share}",
+        ):
+            yield from (step.format(m=m, v=v) for m, v in zip(sums, squares, strict=True))
+        for n, (m, v) in enumerate(zip(sums, squares, strict=True)):
+            yield from (f"xor r{_WORDS}, r{m}, 0x80000000", f"fma r{v}, r{_WORDS}, r{m}, r{v}", f"fmax r{v}, r{v}, 0",
+                        f"fadd r{v}, r{v}, {float_bits(node.epsilon)}", f"fsqrt r{v}, r{v}", f"fdiv r{v}, r3, r{v}",
+                        f"fmul r{_WORDS}, r{_WORDS}, r{v}", f"fmul r{m}, r{v}, r{gains + n}",
+                        f"fma r{v}, r{_WORDS}, r{gains + n}, r{shifts + n}")  # fmt: skip
+
+
+def _text(*parts):
+    return "\n".join([*(line for part in parts for line in part), "return"])

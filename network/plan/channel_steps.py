@@ -1,0 +1,52 @@
+"""Steps of a layer that normalises channels: all pixels of an image are loaded twice (docs/network.md, "Kernels")."""
+
+from math import ceil
+
+from ..lower.places import LINE
+from .kernel_steps import KernelImage, boxes_of, log2_of
+from .steps import Call, Load, Segment, Store, block
+
+__all__ = ["channel_bytes", "channel_steps"]
+
+_ROWS, _DEPTH, _PAGE = 64, 3, LINE
+#: Cycles of a call without pixels.
+_ALONE = 400
+
+
+def channel_bytes(layer):
+    """Bytes of shared memory that a layer needs."""
+    first, last = KernelImage(layer.kernel).constants
+    return last - first + _DEPTH * _ROWS * _PAGE
+
+
+def channel_steps(layer, low, high, down, addresses, image):
+    """Steps of a layer, with buffers from ``low`` to ``high``; at the end if ``down``. As of ``kernel_steps``."""
+    kernel, own = layer.kernel, KernelImage(layer.kernel)
+    first, last = own.constants
+    size, code = _ROWS * _PAGE, (image, len(own.words))
+    base = high - channel_bytes(layer) if down else low
+    kept, buffers = [(base, base + last - first)], base + last - first
+    begin, add, find, apply = kernel.entries
+    yield Load([block(image + first, base, last - first)])
+    turn = 0
+    for column in range(0, kernel.columns, kernel.group):
+        columns = min(kernel.group, kernel.columns - column)
+        starts, page_log2 = (base + offset - first + 4 * column for offset in own.offsets), (max(log2_of(columns), 2),)
+        gains, shifts = (Segment("uint32", (columns,), (start,), page_log2) for start in starts)
+        for picture in range(kernel.images):
+            yield Call(code, (0, 1, gains, shifts), kept, [], _ALONE, entry=begin)
+            for entry in (add, apply):
+                if entry == apply:
+                    yield Call(code, (0, 1, gains, shifts), kept, [], _ALONE * ceil(columns / 16), entry=find)
+                for row in range(0, kernel.rows, _ROWS):
+                    spot, count = buffers + turn % _DEPTH * size, min(_ROWS, kernel.rows - row)
+                    start = picture * kernel.rows + row, column
+                    yield Load(boxes_of(layer.sources[0], addresses, start, columns, _ROWS, spot))
+                    pixels = Segment(kernel.dtype, (columns, _ROWS), (spot,), (log2_of(_PAGE), log2_of(_ROWS)), True)
+                    written = [(spot, spot + size)] if entry == apply else []
+                    yield Call(code, (pixels, count, gains, shifts), [*kept, (spot, spot + size)], written,
+                               kernel.cycles(count), entry=entry)  # fmt: skip
+                    if entry == apply:
+                        # Rows past the image are those of the next one: they are not stored.
+                        yield Store(boxes_of(layer.output, addresses, start, columns, count, spot))
+                    turn += 1
