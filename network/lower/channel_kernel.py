@@ -37,7 +37,7 @@ def channel_kernel(node, width, x_dtype, y_dtype, pe, pixels):
         entries.append(len(code))
         code += kernel_words(text, {})
     constants = node.gain.view(np.uint32), node.shift.view(np.uint32)
-    kernel = Kernel("channel_norm", tuple(code), (), constants, (), width, (1, 1), 1, 30 + 30 * groups, group,
+    kernel = Kernel("channel_norm", tuple(code), (), constants, (), width, (1, 1), 1, 45 + 25 * groups, group,
                     entries=tuple(entries), dtype=x_dtype)  # fmt: skip
     return fitting(kernel, pe)
 

@@ -147,7 +147,7 @@ def softmax_kernel(node, width, x_dtype, y_dtype, pe):
         code = _code("softmax_bytes", signed | {"signed": y_dtype == "int8", "share": str(node.scale)}, pe)
     if code:
         name, tail = "softmax_bytes", chunks
-        cycles = 240 + 50 * chunks[0] + 62 * chunks[1] + 68 * chunks[2]
+        cycles = 360 + 50 * chunks[0] + 102 * chunks[1] + 69 * chunks[2]
     else:
         name, tail = "softmax_any", []
         numbers = {"share": node.scale, "zero": node.y_zero, "least": least, "most": most, "lowest": x_least}

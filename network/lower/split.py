@@ -103,7 +103,7 @@ def _kernel(at, count, dtype, pe):
     arguments = (*operands, Result(dtype), Blocks(threads), threads, Chunks(_COLUMNS), *scaled)
     code = tuple(kernel_words(_text(at, count, dtype, uniform), {}))
     constants = () if uniform else (scales.view(np.uint32),)
-    cycles = 80 + (40 * (count + 1) + 20) * ceil(group / _COLUMNS)
+    cycles = 80 + (57 * (count + (not uniform)) + 70) * ceil(group / _COLUMNS)
     elements = (*(4 for _ in range(count)), 1)
     return fitting(Kernel("requantise", code, (), constants, arguments, columns, elements, threads, cycles, group), pe)
 

@@ -46,7 +46,7 @@ def channel_steps(layer, low, high, down, addresses, image):
                     pixels = Segment(kernel.dtype, (columns, _ROWS), (spot,), (log2_of(_PAGE), log2_of(_ROWS)), True)
                     written = [(spot, spot + size)] if entry == apply else []
                     yield Call(code, (pixels, count, gains, shifts), [*kept, (spot, spot + size)], written,
-                               kernel.cycles(count), entry=entry)  # fmt: skip
+                               (1 + (entry == apply)) * kernel.cycles(count), entry=entry)  # fmt: skip
                     if entry == apply:
                         # Rows past the image are those of the next one: they are not stored.
                         yield Store(boxes_of(layer.output, addresses, target, columns, count, spot))
