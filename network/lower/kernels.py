@@ -215,6 +215,11 @@ def fitting(kernel, pe):
         unit = FUNCTIONS[fields["function"]].unit if fields["opcode"] == Operation.ARITH else "alu"
         if unit not in pe.units:
             raise UnfitError(f"kernel {kernel.name} needs a processing engine with the unit {unit}")
+    rows = {argument for argument in kernel.arguments if isinstance(argument, Operand | Result | Constant)}
+    if len(rows) > pe.segments:
+        raise UnfitError(
+            f"kernel {kernel.name} needs {len(rows)} segments, and the processing engine has {pe.segments}"
+        )
     if kernel.lookup and "lookup" not in pe.units:
         raise UnfitError(f"kernel {kernel.name} needs a processing engine with the unit lookup")
     return kernel

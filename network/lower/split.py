@@ -96,10 +96,8 @@ def _kernel(at, count, dtype, pe):
     scales = np.broadcast_to(at.scale, columns).astype(np.float32)
     uniform = bool((scales == scales[0]).all())
     group = min(columns, _GROUP)
-    operands, scaled = (
-        (Operand(source, "int32") for source in range(count)),
-        () if uniform else (Constant(0, by_column=True),),
-    )
+    operands = (Operand(source, "int32") for source in range(count))
+    scaled = () if uniform else (Constant(0, by_column=True),)
     arguments = (*operands, Result(dtype), Blocks(threads), threads, Chunks(_COLUMNS), *scaled)
     code = tuple(kernel_words(_text(at, count, dtype, uniform), {}))
     constants = () if uniform else (scales.view(np.uint32),)

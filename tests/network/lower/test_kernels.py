@@ -161,6 +161,7 @@ def test_only_few_products_follow_a_softmax_of_the_host():
             replace(SMALL, pe=replace(SMALL.pe, pages=4)),
             "rows of 1024 bytes are 8 pages, and the processing engine has 4",
         ),
+        (replace(SMALL, pe=replace(SMALL.pe, segments=4)), "needs 5 segments, and the processing engine has 4"),
         (replace(SMALL, smem_bytes=2048), "a row of 1024 bytes does not fit -"),
     ],
 )
