@@ -62,6 +62,8 @@ def survivors_of_proof(folder, proof, count, seed):
     text = (Path(folder) / proof.name / "top.il").read_text()
     modules = list(dict.fromkeys(_MODULES.findall(text)))
     smt2, mutants = mutate(text, read=_READ, modules=modules, count=count, seed=seed, write=_WRITE)
+    if not mutants:  # all that were drawn change no logic, and the design has no input that chooses one
+        return 0, []
     with tempfile.TemporaryDirectory(prefix="tilewright-") as place:
         (Path(place) / "design.smt2").write_text(smt2)
         if not _holds(place, proof, 0):

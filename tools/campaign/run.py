@@ -151,7 +151,8 @@ def _tell(kind, preset, seed, chunks):
     }
     print(f"{kind} on {preset}: {cases:,} {KINDS[kind].noun}, {failures} failures{bound(cases, failures)}")
     if cases:
-        record(f"campaign-{kind}-{preset}", command="tilewright campaign", **figures)
+        # Campaigns with other seeds have other cases: their figures add up.
+        record(f"campaign-{kind}-{preset}-{seed}", command="tilewright campaign", **figures)
     covered = [one for one in chunks.values() if "bins" in one]
     if covered:
         times = Counter(name for one in covered for name in one["empty"])

@@ -36,6 +36,7 @@ class Router(wiring.Component):
             {
                 **({"core_number": In(4), "stopped": In(1)} if cores > 1 else {}),
                 "i": In(stream.Signature(DecodedLayout())),
+                # Withdrawn if the core is stopped.
                 "operations": Out(stream.Signature(OperationLayout(params))),
                 "others": Out(stream.Signature(DecodedLayout())),
                 "rests": In(1),  # Issue has not begun with the instruction

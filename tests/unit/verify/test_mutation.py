@@ -10,10 +10,10 @@ from amaranth.lib.wiring import In, Out
 
 from tilewright.errors import UsageError
 from tilewright.tools.cli.main import main
-from tilewright.verify import mutation
+from tilewright.verify import mutated_proofs, mutation
 from tilewright.verify.formal import FOLDER, prove
 from tilewright.verify.mutated_designs import DESIGNS, mutated_verilog
-from tilewright.verify.mutated_proofs import Proof, proofs_left
+from tilewright.verify.mutated_proofs import Proof, proofs_left, survivors_of_proof
 from tilewright.verify.mutation import BLOCKS, ENGINES, Chunk, judge_chunk, make_model
 
 
@@ -146,3 +146,11 @@ def test_the_command_knows_every_design():
 def test_chunks_have_keys_of_their_own():
     chunks = [Chunk("simulation", name, 20, 1, first) for name in DESIGNS for first in (0, 16)]
     assert len({chunk.key for chunk in chunks}) == len(chunks)
+
+
+def test_a_sample_without_a_mutant_is_judged(tmp_path, monkeypatch):
+    """A change of a clock or at the output of a register is none: few that are drawn may all be such."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one/top.il").write_text("module \\top.dut\nend\n")
+    monkeypatch.setattr(mutated_proofs, "mutate", lambda text, **options: ("", []))
+    assert survivors_of_proof(tmp_path, Proof("one", 8), 1, 1) == (0, [])

@@ -64,7 +64,7 @@ def test_all_cases_run_and_failures_are_kept(run, tmp_path, capsys):
     bad = [number for number, seed in enumerate(seeds) if seed % 5 == 0 and number < 7]
     cases = 30 - len(bad)  # a chunk ends with its first failure
     assert status == bool(bad) and bad, "choose another seed"
-    assert results["campaign-loads-unit"] == {
+    assert results["campaign-loads-unit-7"] == {
         "command": "tilewright campaign", "kind": "loads", "preset": "unit", "cases": cases, "mismatches": len(bad),
         "seed": 7, "chunks": 8,
     }  # fmt: skip
@@ -94,6 +94,12 @@ def test_what_is_known_is_not_run_again(run, monkeypatch, capsys):
     monkeypatch.setattr(command, "run_chunk", None)
     run("--cases", "12", "--seed", "1")
     assert "3 chunks, 3 of them known; " in capsys.readouterr().out
+
+
+def test_campaigns_of_two_seeds_leave_two_results(run):
+    run("--cases", "12", "--seed", "1")
+    _, results = run("--cases", "12", "--seed", "2")
+    assert {"campaign-loads-unit-1", "campaign-loads-unit-2"} <= set(results)
 
 
 def test_hours_end(run, monkeypatch, capsys):
