@@ -18,7 +18,8 @@ def arithmetic_kernel(node, width, x_dtypes, y_dtype, pe):
     arguments = (*operands, Blocks(threads), threads, -(-width // 4))
     if len(arguments) > pe.uniform_regs:
         raise UnfitError(f"it has {len(x_dtypes)} inputs, and a kernel at most {pe.uniform_regs - 3}")
-    cycles = 60 + (100 + 60 * len(operands)) * -(-width // 4)
+    divisions = 8 if node.operation == "Div" else 4
+    cycles = 60 + (100 + 60 * len(operands) + 22 * divisions) * -(-width // 4)
     return fitting(
         Kernel("arithmetic", code, (), (), arguments, width, (1,) * (len(operands) + 1), threads, cycles), pe
     )

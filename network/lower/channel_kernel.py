@@ -3,7 +3,6 @@
 A thread has four channels side by side, or twice four; sums stay in its registers from band to band.
 """
 
-from dataclasses import replace
 from math import ceil
 
 import numpy as np
@@ -11,11 +10,8 @@ import numpy as np
 from tilewright.sim.kernels.text import kernel_words
 
 from .kernels import Kernel, UnfitError, engine_of, fitting, float_bits
-from .layers import Layer
-from .operators import refuse
-from .places import place_of
 
-__all__ = ["channels_by_kernel"]
+__all__ = ["channel_kernel"]
 
 #: Registers: words of pixels, temporary numbers, and the first of eight for each group of channels.
 _WORDS, _TEMPORARY, _SUMS = 4, 12, 20
@@ -24,29 +20,15 @@ _FOUR, _GROUPS, _MOST = 4, 2, 128
 _MOST_PIXELS = 65536  # sums of squares have 32 bits
 
 
-def channels_by_kernel(tensors, node, pe):
-    """Adds the layer of a ``NormaliseChannels``."""
-    output, source = place_of(tensors.graph.tensors[node.output]), tensors.place(node.inputs[0])
-    pixels = output.height * output.width
-    if pixels > _MOST_PIXELS:
-        refuse(node, f"{pixels:,} pixels of an image are more than {_MOST_PIXELS:,}")
-    if source.row_pitch != source.width * source.channels:
-        refuse(node, f"rows of {source.width} pixels of {source.channels} bytes are not contiguous")
-    try:
-        kernel = _kernel(node.attributes, pixels, source.dtype, output.dtype, pe)
-    except UnfitError as error:
-        refuse(node, str(error))
-    places = [replace(place, batch=1, height=place.batch * pixels, width=1) for place in (source, output)]
-    if places[0].row_pitch != source.channels:
-        refuse(node, f"{source.channels} channels are not a multiple of 16")
-    kernel = replace(kernel, rows=pixels, images=output.batch)
-    tensors.append(Layer(node.name, node.operator or node.kind, places[1], (places[0],), kernel=kernel))
+def channel_kernel(node, width, x_dtype, y_dtype, pe, pixels):
+    """The :class:`Kernel` of a ``NormaliseChannels`` of images of so many pixels; UnfitError if there is none.
 
-
-def _kernel(node, pixels, x_dtype, y_dtype, pe):
-    """The :class:`Kernel`, with an entry for each of its four steps."""
+    It has an entry for each of four steps.
+    """
     threads = engine_of(pe).threads
-    group = min(_GROUPS * _FOUR * threads, _MOST, len(node.gain))
+    if pixels > _MOST_PIXELS:
+        raise UnfitError(f"{pixels:,} pixels of an image are more than {_MOST_PIXELS:,}")
+    group = min(_GROUPS * _FOUR * threads, _MOST, width)
     groups = ceil(group / (_FOUR * threads))
     if pe.regs < _SUMS + 2 * _FOUR * groups:
         raise UnfitError(f"the kernel needs {_SUMS + 2 * _FOUR * groups} registers")
@@ -55,7 +37,7 @@ def _kernel(node, pixels, x_dtype, y_dtype, pe):
         entries.append(len(code))
         code += kernel_words(text, {})
     constants = node.gain.view(np.uint32), node.shift.view(np.uint32)
-    kernel = Kernel("channel_norm", tuple(code), (), constants, (), len(node.gain), (1, 1), 1, 30 + 30 * groups, group,
+    kernel = Kernel("channel_norm", tuple(code), (), constants, (), width, (1, 1), 1, 45 + 25 * groups, group,
                     entries=tuple(entries), dtype=x_dtype)  # fmt: skip
     return fitting(kernel, pe)
 

@@ -147,7 +147,7 @@ def softmax_kernel(node, width, x_dtype, y_dtype, pe):
         code = _code("softmax_bytes", signed | {"signed": y_dtype == "int8", "share": str(node.scale)}, pe)
     if code:
         name, tail = "softmax_bytes", chunks
-        cycles = 240 + 50 * chunks[0] + 62 * chunks[1] + 68 * chunks[2]
+        cycles = 360 + 50 * chunks[0] + 102 * chunks[1] + 69 * chunks[2]
     else:
         name, tail = "softmax_any", []
         numbers = {"share": node.scale, "zero": node.y_zero, "least": least, "most": most, "lowest": x_least}
@@ -215,6 +215,11 @@ def fitting(kernel, pe):
         unit = FUNCTIONS[fields["function"]].unit if fields["opcode"] == Operation.ARITH else "alu"
         if unit not in pe.units:
             raise UnfitError(f"kernel {kernel.name} needs a processing engine with the unit {unit}")
+    rows = {argument for argument in kernel.arguments if isinstance(argument, Operand | Result | Constant)}
+    if len(rows) > pe.segments:
+        raise UnfitError(
+            f"kernel {kernel.name} needs {len(rows)} segments, and the processing engine has {pe.segments}"
+        )
     if kernel.lookup and "lookup" not in pe.units:
         raise UnfitError(f"kernel {kernel.name} needs a processing engine with the unit lookup")
     return kernel

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..ends import late_nodes
 from ..graph import node_error
-from .channel_kernel import channels_by_kernel
 from .matrices import product
 from .moves import MOST, addresses_of, move_between, weights_in_place
 from .operators import OPERATORS, refuse, with_addition, with_function, with_groups_together
@@ -137,8 +136,6 @@ class _Lowering:
             self._phases(node)
         elif node.kind == "MatMul":
             product(self.tensors, node)
-        elif node.kind == "NormaliseChannels":
-            channels_by_kernel(self.tensors, node, self.pe)
         elif node.kind == "Arithmetic":
             elements_by_kernel(self.tensors, node, self.pe)
         elif node.kind in ROW_KERNELS:

@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from .arithmetic_kernel import arithmetic_kernel
+from .channel_kernel import channel_kernel
 from .kernels import UnfitError, normalisation_kernel, softmax_kernel
 from .layers import Layer
 from .matrices import in_rows
@@ -19,21 +20,22 @@ __all__ = ["ROW_KERNELS", "by_kernel", "elements_by_kernel"]
 #: Most bytes of a row of elements.
 _LONGEST = 128
 #: By the kind of a node: its kernel.
-ROW_KERNELS = {"Softmax": softmax_kernel, "Normalise": normalisation_kernel}
+ROW_KERNELS = {"Softmax": softmax_kernel, "Normalise": normalisation_kernel, "NormaliseChannels": channel_kernel}
 
 
 def by_kernel(tensors, node, pe):
     """Adds the layer of a node of ``ROW_KERNELS``. Its input is moved into rows if it is not in rows already."""
     tensor, (name,) = tensors.graph.tensors[node.output], node.inputs
     order, width = _order(node, tensor.shape)
-    view = tensors.view(name)
+    view, images = tensors.view(name), tensor.shape[0] if node.kind == "NormaliseChannels" else 1
     source, places = _sorted(view.place, _in_order(view.addresses, order, width))
-    if source is None:
+    if source is None or (images > 1 and (np.diff(places) != 1).any()):
         rows = tensors.between(node, "rows", (prod(tensor.shape) // width, width), tensors.graph.tensors[name].dtype)
         moved = tensors.moved(node, replace(view, addresses=_in_order(view.addresses, order, width)), rows)
         source, places = _sorted(moved, addresses_of(moved))
+    pixels = {"pixels": len(places) // images} if node.kind == "NormaliseChannels" else {}
     try:
-        kernel = ROW_KERNELS[node.kind](node.attributes, width, source.place.dtype, tensor.dtype, pe)
+        kernel = ROW_KERNELS[node.kind](node.attributes, width, source.place.dtype, tensor.dtype, pe, **pixels)
     except UnfitError as error:
         refuse(node, str(error))
     own = place_of(tensor)
@@ -42,7 +44,7 @@ def by_kernel(tensors, node, pe):
         own = tensors.between(node, "results", (len(places), width), tensor.dtype)
         made = in_rows(own, addresses_of(own)[np.newaxis])
     origins = tuple((int(rows.first[0]), int(rows.start[0])) for rows in (source, made))
-    kernel = replace(kernel, rows=len(places), origins=origins)
+    kernel = replace(kernel, rows=len(places) // images, images=images, origins=origins)
     layer = Layer(node.name, node.operator or node.kind, made.place, (source.place,), kernel=kernel)
     if own.name == node.output:
         tensors.append(layer)
@@ -75,6 +77,8 @@ def elements_by_kernel(tensors, node, pe):
 def _order(node, shape):
     """The dimensions of a tensor with those of a row last, and the elements of a row."""
     rank = len(shape)
+    if node.kind == "NormaliseChannels":
+        return (0, 2, 3, 1), shape[1]
     along = node.attributes.axes if node.kind == "Softmax" else tuple(range(rank - node.attributes.dimensions, rank))
     return (*(axis for axis in range(rank) if axis not in along), *along), prod(shape[axis] for axis in along)
 

@@ -96,14 +96,12 @@ def _kernel(at, count, dtype, pe):
     scales = np.broadcast_to(at.scale, columns).astype(np.float32)
     uniform = bool((scales == scales[0]).all())
     group = min(columns, _GROUP)
-    operands, scaled = (
-        (Operand(source, "int32") for source in range(count)),
-        () if uniform else (Constant(0, by_column=True),),
-    )
+    operands = (Operand(source, "int32") for source in range(count))
+    scaled = () if uniform else (Constant(0, by_column=True),)
     arguments = (*operands, Result(dtype), Blocks(threads), threads, Chunks(_COLUMNS), *scaled)
     code = tuple(kernel_words(_text(at, count, dtype, uniform), {}))
     constants = () if uniform else (scales.view(np.uint32),)
-    cycles = 80 + (40 * (count + 1) + 20) * ceil(group / _COLUMNS)
+    cycles = 80 + (57 * (count + (not uniform)) + 70) * ceil(group / _COLUMNS)
     elements = (*(4 for _ in range(count)), 1)
     return fitting(Kernel("requantise", code, (), constants, arguments, columns, elements, threads, cycles, group), pe)
 

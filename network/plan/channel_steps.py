@@ -40,13 +40,14 @@ def channel_steps(layer, low, high, down, addresses, image):
                     yield Call(code, (0, 1, gains, shifts), kept, [], _ALONE * ceil(columns / 16), entry=find)
                 for row in range(0, kernel.rows, _ROWS):
                     spot, count = buffers + turn % _DEPTH * size, min(_ROWS, kernel.rows - row)
-                    start = picture * kernel.rows + row, column
-                    yield Load(boxes_of(layer.sources[0], addresses, start, columns, _ROWS, spot))
+                    source, target = ((first_row + picture * kernel.rows + row, first_byte + column)
+                                      for first_row, first_byte in kernel.origins)  # fmt: skip
+                    yield Load(boxes_of(layer.sources[0], addresses, source, columns, _ROWS, spot))
                     pixels = Segment(kernel.dtype, (columns, _ROWS), (spot,), (log2_of(_PAGE), log2_of(_ROWS)), True)
                     written = [(spot, spot + size)] if entry == apply else []
                     yield Call(code, (pixels, count, gains, shifts), [*kept, (spot, spot + size)], written,
-                               kernel.cycles(count), entry=entry)  # fmt: skip
+                               (1 + (entry == apply)) * kernel.cycles(count), entry=entry)  # fmt: skip
                     if entry == apply:
                         # Rows past the image are those of the next one: they are not stored.
-                        yield Store(boxes_of(layer.output, addresses, start, columns, count, spot))
+                        yield Store(boxes_of(layer.output, addresses, target, columns, count, spot))
                     turn += 1

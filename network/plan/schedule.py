@@ -22,6 +22,8 @@ _SCRATCH = 8 * (_LOADS + 2 * _JOBS)
 RESERVED = 128
 #: Cycles of a word of a program.
 _WORD_CYCLES = 7
+#: Cycles of an instruction that a program hands to the processing engine.
+_INSTRUCTION_CYCLES = 7
 #: Groups of stores that are unfinished at most.
 _GROUPS = 16
 
@@ -257,7 +259,7 @@ class Schedule:
         if step.code != self._code:
             self._code = step.code
             self._add(Instructions(*step.code))
-            self.cycles = max(self.cycles, self._free["pe"]) + step.code[1]
+            self.cycles = max(self.cycles, self._free["pe"]) + _INSTRUCTION_CYCLES * step.code[1]
         arguments = (segments[each] if isinstance(each, Segment) else each for each in step.arguments)
         self._add(KernelCall(tuple(arguments), step.layer, step.entry))
         # The word ends when the engine has taken the call, after the kernel before.

@@ -189,3 +189,26 @@ def test_a_core_with_other_parameters():
     inputs = maker.draw()
     data, _ = run_rtl(compiled, compiled.memory(inputs), "unit", settings)
     np.testing.assert_array_equal(data, compiled.run_golden(inputs))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stall", [0.0, 0.2])
+def test_kernels_of_all_kinds(stall):
+    """On preset default, whose kernels are the fast ones; memory is what the golden core leaves."""
+    maker = NetworkMaker(13)
+    x = maker.conv(maker.input((1, 3, 8, 8)), 48)
+    rows = maker.reshape(maker.transpose(maker.normalise_channels(x), 0, 2, 3, 1), 64, 48)
+    q, k, v = (maker.matrix(maker.normalise(rows), 32) for _ in range(3))
+    y = maker.product(maker.softmax(maker.product(q, maker.transpose(k, 1, 0))), v)
+    y = maker.matrix(maker.arithmetic("Div", y, q), 3072)
+    maker.add(maker.matrix(y, 48), rows)
+    graph, inputs = maker.graph(), maker.draw()
+    compiled = network.compile(graph, "default")
+    kinds = {layer.kernel.name for layer in compiled.plan.layers if layer.kernel}
+    assert kinds == {"arithmetic", "channel_norm", "layer_norm", "requantise", "softmax_bytes"}
+    with open_accelerator("default", latency=60, stall=stall, seed=3) as session:
+        # Golden has zeros there, and bytes between rows come from there.
+        session.shared_memory.write(0, np.zeros(len(session.shared_memory), np.uint8))
+        data, run = run_on(session, compiled, compiled.memory(inputs))
+    assert (data == compiled.run_golden(inputs)).all()
+    print(f"{compiled.plan.schedule.cycles:,} cycles expected, {run.cycles:,} on the hardware")

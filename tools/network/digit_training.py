@@ -20,6 +20,8 @@ from tilewright.network.models import digit_reader
 from tilewright.network.models.digit_reader import COUNT, MODEL, TOKENS, TRAINED, prepare_digits, written_digits
 from tilewright.network.models.quantiser import FloatModel, quantised
 
+from .adam import adam, no_state
+
 __all__ = ["build", "main", "network", "train", "validate"]
 
 _SEED = 5
@@ -162,14 +164,7 @@ def _step(weights, state, digits, targets, number):
     """A step of Adam with decay, at a rate that falls as a cosine."""
     loss, slopes = jax.value_and_grad(_loss)(weights, digits, targets)
     rate = _RATE * jnp.minimum(number / 100, 0.5 + 0.5 * jnp.cos(jnp.pi * number / _STEPS))
-    first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state[0], slopes)
-    second = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g**2, state[1], slopes)
-    weights = jax.tree.map(
-        lambda w, m, v: w - rate * (m / (1 - 0.9 ** (number + 1)) / (jnp.sqrt(v / (1 - 0.99 ** (number + 1))) + 1e-6)
-                                    + _DECAY * w),
-        weights, first, second,
-    )  # fmt: skip
-    return weights, (first, second), loss
+    return *adam(weights, state, slopes, rate, _DECAY, number), loss
 
 
 def train():
@@ -179,7 +174,7 @@ def train():
     initial = _Initial(rng)
     network(initial, prepare_digits(pixels[:_BATCH]))
     weights = initial.drawn
-    state = (jax.tree.map(jnp.zeros_like, weights), jax.tree.map(jnp.zeros_like, weights))
+    state = no_state(weights)
     for number in range(_STEPS):
         chosen = rng.integers(0, TRAINED, _BATCH)
         moved = np.stack([np.roll(pixels[each], rng.integers(-1, 2, 2), (0, 1)) for each in chosen])

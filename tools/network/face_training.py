@@ -23,6 +23,7 @@ from tilewright.network.models.face_detector import MODEL, Face, find_faces, ove
 from tilewright.network.models.photographs import SIZE
 from tilewright.network.models.quantiser import FloatModel, quantised
 
+from .adam import adam, no_state
 from .face_scenes import Scenes, load_sources
 
 __all__ = ["build", "main", "network", "train", "validate"]
@@ -150,14 +151,7 @@ def _step(weights, state, pixels, targets, number):
     rate = _RATE * jnp.minimum(part * 20, 0.5 + 0.5 * jnp.cos(jnp.pi * part))
     norm = jnp.sqrt(sum((slope**2).sum() for slope in jax.tree.leaves(slopes)))
     slopes = jax.tree.map(lambda slope: slope * jnp.minimum(1, 2 / norm), slopes)
-    first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, state[0], slopes)
-    second = jax.tree.map(lambda v, g: 0.99 * v + 0.01 * g**2, state[1], slopes)
-    weights = jax.tree.map(
-        lambda w, m, v: w - rate * (m / (1 - 0.9 ** (number + 1)) / (jnp.sqrt(v / (1 - 0.99 ** (number + 1))) + 1e-6)
-                                    + _DECAY * w),
-        weights, first, second,
-    )  # fmt: skip
-    return weights, (first, second), loss
+    return *adam(weights, state, slopes, rate, _DECAY, number), loss
 
 
 def train(scenes):
@@ -165,7 +159,7 @@ def train(scenes):
     initial = _Initial(np.random.default_rng(_SEED))
     network(initial, scenes.batch(_BATCH)[0])
     weights = initial.drawn
-    state = (jax.tree.map(jnp.zeros_like, weights), jax.tree.map(jnp.zeros_like, weights))
+    state = no_state(weights)
     for number in range(_STEPS):
         weights, state, loss = _step(weights, state, *scenes.batch(_BATCH), number)
         if number % 100 == 0:

@@ -77,7 +77,9 @@ def test_attention(check_program, preset, rows):
     assert len(kernels_of(compiled)) == 3
 
 
-@pytest.mark.parametrize("shape", [(1, 64, 20, 18), (2, 32, 9, 8), (1, 208, 6, 7), (3, 16, 1, 70)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(1, 64, 20, 18), (2, 32, 9, 8), (1, 208, 6, 7), (3, 16, 1, 70), (2, 5, 9, 7)], ids=str
+)
 @pytest.mark.parametrize("machine", ["default", replace(MACHINES["default"], pe=PeSizes(threads=8, regs=48))])
 def test_normalisation_of_channels(check_program, shape, machine):
     maker = NetworkMaker(12)
@@ -159,6 +161,7 @@ def test_only_few_products_follow_a_softmax_of_the_host():
             replace(SMALL, pe=replace(SMALL.pe, pages=4)),
             "rows of 1024 bytes are 8 pages, and the processing engine has 4",
         ),
+        (replace(SMALL, pe=replace(SMALL.pe, segments=4)), "needs 5 segments, and the processing engine has 4"),
         (replace(SMALL, smem_bytes=2048), "a row of 1024 bytes does not fit -"),
     ],
 )
@@ -172,7 +175,6 @@ def test_what_an_engine_lacks_is_said(machine, sentence):
 @pytest.mark.parametrize(
     ("shape", "machine", "sentence"),
     [
-        ((1, 20, 4, 4), "default", "20 channels are not a multiple of 16"),
         ((1, 16, 300, 300), "default", "90,000 pixels of an image are more than 65,536"),
         ((1, 16, 4, 4), "unit", "more instructions than the 64"),
     ],

@@ -33,10 +33,11 @@ def test_random_networks(preset, count, check_program):
         inputs = draw_inputs(rng, graph)
         try:
             check_program(graph, preset, inputs, every_tensor=bool(seed & 1))
-        except ModelError:
+        except ModelError as error:
+            count -= "processing engine" in str(error)  # presets ecp5 and lean lack what kernels need
             continue
         ran += 1
-    assert ran > 0.7 * count
+    assert ran > 0.7 * count > 3
 
 
 # Shares of the peak that plans expect; what jobs take was measured on hardware (docs/performance.md).
