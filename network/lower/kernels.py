@@ -129,6 +129,8 @@ _CALL_CYCLES = 60
 _FAST_COLUMNS, _FAST_REGISTERS = 16, 96
 #: Cycles of an element in a kernel that computes one at a time, for all threads.
 _SLOW_SOFTMAX, _SLOW_NORMALISATION = 210, 240
+#: Elements of a row whose squares, 255² at most, have a sum of 31 bits.
+_LONGEST = (1 << 31) // 255**2
 #: Numbers that a quotient of the short division has at most.
 _QUOTIENTS = 1024
 
@@ -160,6 +162,10 @@ def softmax_kernel(node, width, x_dtype, y_dtype, pe):
 def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
     """The :class:`Kernel` of a ``Normalise`` of rows of ``width`` bytes on an engine; UnfitError if there is none."""
     threads = engine_of(pe).threads
+    if width > _LONGEST:
+        raise UnfitError(
+            f"the sum of squares of {width} elements has more than 31 bits, as that of more than {_LONGEST}"
+        )
     numbers = [-width * node.x_zero, -2 * node.x_zero, width * node.x_zero**2, float_bits(1 / np.float32(width)),
                float_bits(float(node.centred)), float_bits(node.epsilon), threads]  # fmt: skip
     words = np.array([number & 0xFFFFFFFF for number in numbers], np.uint32)

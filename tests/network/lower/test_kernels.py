@@ -186,6 +186,13 @@ def test_channels_that_no_kernel_normalises(shape, machine, sentence):
         network.compile(maker.graph(), machine)
 
 
+def test_sums_of_squares_have_31_bits():
+    maker = NetworkMaker(6)
+    maker.normalise(maker.input((1, 33026)))
+    with pytest.raises(network.ModelError, match="the sum of squares of 33026 elements has more than 31 bits"):
+        network.compile(maker.graph(), "full")
+
+
 def test_rows_of_zeros_have_no_deviation(check_program):
     maker = NetworkMaker(7)
     x = maker.input((20, 32))
