@@ -13,6 +13,7 @@ from .arithmetic import quantise
 from .evaluation import check_inputs, compute
 from .graph import Graph, ModelError
 from .lower.lowering import lower
+from .lower.rows import lacks_kernel
 from .machine import MACHINES, Machine
 from .plan.plan import explain, make_plan
 from .plan.schedule import RESERVED
@@ -217,6 +218,8 @@ def _needed(graph):
 
 def _compile(graph, machine, every_tensor):
     graph = graph if every_tensor else _needed(graph)
+    unfit = (node for node in graph.nodes if lacks_kernel(graph, node, machine.pe))
+    graph = replace(graph, hosted=frozenset(node.output for node in unfit if graph.is_late(node)))
     lowered = lower(graph, machine, machine.smem_bytes - RESERVED, every_tensor)
     kept = {place.name for name, place in lowered.places.items()
             if every_tensor or name in lowered.constants or _at_an_end(graph, name)}  # fmt: skip

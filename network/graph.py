@@ -442,6 +442,8 @@ class Graph:
         The elements of those constants, of 8 bits.
     nodes : tuple of Node
         Each after those that make its inputs.
+    hosted : frozenset of str
+        Outputs of nodes after which the host computes, because the engines of a machine cannot.
     """
 
     inputs: tuple[str, ...]
@@ -449,6 +451,7 @@ class Graph:
     tensors: dict[str, Tensor] = field(repr=False)
     nodes: tuple[Node, ...] = field(repr=False)
     constants: dict[str, np.ndarray] = field(repr=False, default_factory=dict)
+    hosted: frozenset = frozenset()
 
     @cached_property
     def head(self):
@@ -472,7 +475,7 @@ class Graph:
         for node in self.nodes:
             if node.output in before:
                 continue
-            hosted = node.kind in ("Dequantize", "Floats", "Scale") or node.output in last
+            hosted = node.kind in ("Dequantize", "Floats", "Scale") or node.output in last | self.hosted
             if hosted or not names.isdisjoint(node.inputs):
                 nodes.append(node)
                 names.add(node.output)
@@ -480,17 +483,16 @@ class Graph:
 
     def _last_softmaxes(self):
         """Outputs of each Softmax after which the host may do all multiplications."""
-        most, last = sum(map(self.macs, self.nodes)) // HOST_SHARE, set()
-        for number, softmax in enumerate(self.nodes):
-            if softmax.kind == "Softmax":
-                names, macs = {softmax.output}, 0
-                for node in self.nodes[number + 1 :]:
-                    if not names.isdisjoint(node.inputs):
-                        names.add(node.output)
-                        macs += self.macs(node)
-                if macs <= most:
-                    last.add(softmax.output)
-        return last
+        return {node.output for node in self.nodes if node.kind == "Softmax" and self.is_late(node)}
+
+    def is_late(self, node):
+        """Whether so few multiplications follow a node that the host may do all of them."""
+        names, macs = {node.output}, 0
+        for later in self.nodes[self.nodes.index(node) + 1 :]:
+            if not names.isdisjoint(later.inputs):
+                names.add(later.output)
+                macs += self.macs(later)
+        return macs * HOST_SHARE <= sum(map(self.macs, self.nodes))
 
     def macs(self, node):
         """Multiplications of one run of ``node``: of convolutions, also those with padding, and of matrices."""

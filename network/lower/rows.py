@@ -15,12 +15,33 @@ from .operators import refuse
 from .places import BLOCK, padded, place_of
 from .tensors import View
 
-__all__ = ["ROW_KERNELS", "by_kernel", "elements_by_kernel"]
+__all__ = ["ROW_KERNELS", "by_kernel", "elements_by_kernel", "lacks_kernel"]
 
 #: Most bytes of a row of elements.
 _LONGEST = 128
 #: By the kind of a node: its kernel.
 ROW_KERNELS = {"Softmax": softmax_kernel, "Normalise": normalisation_kernel, "NormaliseChannels": channel_kernel}
+
+
+def lacks_kernel(graph, node, pe):
+    """Whether a node needs a kernel that an engine cannot execute."""
+    shape, types = graph.tensors[node.output].shape, [graph.tensors[name].dtype for name in node.inputs]
+    try:
+        if node.kind == "Arithmetic":
+            arithmetic_kernel(node.attributes, _LONGEST, types, graph.tensors[node.output].dtype, pe)
+        elif node.kind in ROW_KERNELS:
+            _, width = _order(node, shape)
+            images = shape[0] if node.kind == "NormaliseChannels" else 1
+            _kernel_of(node, width, prod(shape) // width, *types, graph.tensors[node.output].dtype, pe, images)
+    except UnfitError:
+        return True
+    return False
+
+
+def _kernel_of(node, width, rows, x_dtype, y_dtype, pe, images=1):
+    """The kernel of a node of ``ROW_KERNELS`` for rows of ``width`` bytes; UnfitError if there is none."""
+    pixels = {"pixels": rows // images} if node.kind == "NormaliseChannels" else {}
+    return ROW_KERNELS[node.kind](node.attributes, width, x_dtype, y_dtype, pe, **pixels)
 
 
 def by_kernel(tensors, node, pe):
@@ -33,9 +54,8 @@ def by_kernel(tensors, node, pe):
         rows = tensors.between(node, "rows", (prod(tensor.shape) // width, width), tensors.graph.tensors[name].dtype)
         moved = tensors.moved(node, replace(view, addresses=_in_order(view.addresses, order, width)), rows)
         source, places = _sorted(moved, addresses_of(moved))
-    pixels = {"pixels": len(places) // images} if node.kind == "NormaliseChannels" else {}
     try:
-        kernel = ROW_KERNELS[node.kind](node.attributes, width, source.place.dtype, tensor.dtype, pe, **pixels)
+        kernel = _kernel_of(node, width, len(places), source.place.dtype, tensor.dtype, pe, images)
     except UnfitError as error:
         refuse(node, str(error))
     own = place_of(tensor)

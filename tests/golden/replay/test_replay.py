@@ -184,7 +184,7 @@ def test_error_of_a_cluster(tmp_path, path, value, error):
 
 REFUSED = [
     ("kind", "tma",
-     "kind must be one of tmau, lanes, align, program, gemm, conv, core, not 'tma'; did you mean 'tmau'?"),
+     "kind must be one of tmau, lanes, align, program, kernel, gemm, conv, core, not 'tma'; did you mean 'tmau'?"),
     ("surprise", 1, "surprise is not a known field"),
     ("gmem", ..., "gmem is missing"),
     ("gmem.bytes", 0, "gmem.bytes must be an integer from 1 to 4294967296, not 0"),

@@ -162,12 +162,12 @@ def test_only_few_products_follow_a_softmax_of_the_host():
             "rows of 1024 bytes are 8 pages, and the processing engine has 4",
         ),
         (replace(SMALL, pe=replace(SMALL.pe, segments=4)), "needs 5 segments, and the processing engine has 4"),
-        (replace(SMALL, smem_bytes=2048), "a row of 1024 bytes does not fit -"),
+        (replace(SMALL, smem_bytes=4096), "a row of 1024 bytes does not fit -"),
     ],
 )
 def test_what_an_engine_lacks_is_said(machine, sentence):
     maker = NetworkMaker(6)
-    maker.normalise(maker.input((4, 1024)))
+    maker.matrix(maker.normalise(maker.input((4, 1024))), 1)
     with pytest.raises(network.ModelError, match=sentence):
         network.compile(maker.graph(), machine)
 
@@ -181,14 +181,25 @@ def test_what_an_engine_lacks_is_said(machine, sentence):
 )
 def test_channels_that_no_kernel_normalises(shape, machine, sentence):
     maker = NetworkMaker(6)
-    maker.normalise_channels(maker.input(shape))
+    maker.conv(maker.normalise_channels(maker.input(shape)), 16)
     with pytest.raises(network.ModelError, match=sentence):
         network.compile(maker.graph(), machine)
 
 
+@pytest.mark.parametrize("preset", ["unit", "lean", "ecp5", "default"])
+def test_the_host_computes_at_the_end_what_an_engine_lacks(check_program, preset):
+    maker = NetworkMaker(14)
+    x = maker.normalise(maker.matrix(maker.input((20, 64)), 48))
+    maker.arithmetic("Sum", *(maker.function(x) for _ in range(3)))
+    compiled = check_program(maker, preset)
+    hosted = {"unit": ["Arithmetic"], "default": []}.get(preset)
+    kinds = [node.kind for node in compiled.graph.tail]
+    assert kinds == hosted or (hosted is None and kinds[0] == "Normalise")
+
+
 def test_sums_of_squares_have_31_bits():
     maker = NetworkMaker(6)
-    maker.normalise(maker.input((1, 33026)))
+    maker.matrix(maker.normalise(maker.input((1, 33026))), 16)
     with pytest.raises(network.ModelError, match="the sum of squares of 33026 elements has more than 31 bits"):
         network.compile(maker.graph(), "full")
 
