@@ -21,9 +21,9 @@ _MOST_PIXELS = 65536  # sums of squares have 32 bits
 
 
 def channel_kernel(node, width, x_dtype, y_dtype, pe, pixels):
-    """The :class:`Kernel` of a ``NormaliseChannels`` of images of so many pixels; UnfitError if there is none.
+    """The :class:`Kernel` of a ``NormaliseChannels`` of images of ``pixels`` pixels; UnfitError if there is none.
 
-    It has an entry for each of four steps.
+    The kernel has four entries, one for each step.
     """
     threads = engine_of(pe).threads
     if pixels > _MOST_PIXELS:

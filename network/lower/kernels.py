@@ -125,7 +125,7 @@ class Kernel:
 
 #: Cycles from the word of a call to the first instruction of a block, and from the last one to the end.
 _CALL_CYCLES = 60
-#: The fast kernels need so many columns; threads have so many registers, of which one is read 12 cycles after a write.
+#: The fast kernels need at least this many columns, and this many registers in a thread.
 _FAST_COLUMNS, _FAST_REGISTERS = 16, 96
 #: Cycles of an element in a kernel that computes one at a time, for all threads.
 _SLOW_SOFTMAX, _SLOW_NORMALISATION = 210, 240

@@ -18,7 +18,7 @@ __all__ = ["KernelCaller"]
 class KernelCaller(wiring.Component):
     """A movu for each argument of a word, then the call of its kernel: one a cycle.
 
-    It offers them while ``go`` is high, and begins anew after a cycle in which it is low.
+    The words are offered while ``go`` is high. When ``go`` has been low for a cycle, the sequence restarts.
     """
 
     def __init__(self):

@@ -113,7 +113,7 @@ class _Lane:
     def _sum(self, x, y):
         """Cycle 1: the sum or difference of words or bytes; which of them are less."""
         m, row, thread, at = self._m, self._row, self._thread, self._row.at[1]
-        # A place between bytes either passes the carry on, or ends the sum of a byte and begins that of the next.
+        # One adder serves words and bytes: a bit between two bytes passes the carry on, or sets that of the next byte.
         ends, begins = at.subtracts & at.four, at.subtracts | ~at.four
         left, right = [], []
         for n in range(4):
