@@ -5,9 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tilewright.golden import Core, GlobalMemory
+from tilewright.golden import Cluster, Core, Cores, GlobalMemory
 from tilewright.golden.arguments import integer, listed, shown, truth
+from tilewright.golden.smem import Barrier
 from tilewright.progress import report, work
+from tilewright.spec.cluster import MOST_CORES
 
 from .arithmetic import quantise
 from .evaluation import check_inputs, compute
@@ -15,9 +17,10 @@ from .graph import Graph, ModelError
 from .lower.lowering import lower
 from .lower.rows import lacks_kernel
 from .machine import MACHINES, Machine
-from .plan.plan import explain, make_plan
-from .plan.schedule import RESERVED
-from .words import memory_image, words_of
+from .plan.explanation import explain
+from .plan.plan import make_plan
+from .plan.schedule import MEETING
+from .words import memory_image, starts_of, words_of
 
 __all__ = ["Compiled", "compile", "first_nodes"]
 
@@ -36,8 +39,8 @@ class Compiled:
         Every choice, with expected cycles.
     places : dict of str to Place
         Tensors that lie in memory. Several may share the memory of one: the name in a place is the name of that one.
-    words : list of int
-        The program.
+    programs : list of list of int
+        The words of the program of each core.
     image : uint8 array
         Global memory from address 0 on, before the inputs are written.
     """
@@ -45,13 +48,23 @@ class Compiled:
     graph: object
     plan: object
     places: dict
-    words: list = field(repr=False)
+    programs: list = field(repr=False)
     image: np.ndarray = field(repr=False)
+
+    @property
+    def words(self):
+        """The words of the program of the first core."""
+        return self.programs[0]
+
+    @property
+    def starts(self):
+        """For each core the address of its program in memory and the number of words."""
+        return starts_of(self.plan, self.programs)
 
     @property
     def explanation(self):
         """The plan as text, a line for each layer."""
-        return explain(self.plan, len(self.words), len(self.image))
+        return explain(self.plan, sum(map(len, self.programs)), len(self.image))
 
     def memory(self, inputs):
         """Global memory before the program, a uint8 array; ``inputs`` as for :meth:`run`."""
@@ -153,17 +166,37 @@ class Compiled:
         """Global memory after the program on the golden model; ``inputs`` as for :meth:`run`."""
         gmem = GlobalMemory(self.memory(inputs))
         machine = self.plan.machine
-        core = Core(gmem, np.zeros(machine.smem_bytes, np.uint8), pe=machine.pe, conv=machine.conv,
-                    bus_bytes=machine.bus_bytes)  # fmt: skip
+        sizes = {"pe": machine.pe, "conv": machine.conv}
+        if machine.cores > 1:
+            shared = [shared_memory(machine) for _ in range(machine.cores)]
+            cores = Cores(Cluster(gmem, shared, bus_bytes=machine.bus_bytes), **sizes)
+            with work("golden"):
+                stopped(cores.run(self.starts))
+            return gmem.read(0, len(self.image))
+        core = Core(gmem, shared_memory(machine), bus_bytes=machine.bus_bytes, **sizes)
         with work("golden"):
             for step in core.steps(self.plan.start, len(self.words)):
                 report("words", step.index, len(self.words))
-        if core.record is not None:
-            raise RuntimeError(f"the program stopped with {core.record}")
+        stopped([core.record])
         return gmem.read(0, len(self.image))
 
 
-def compile(source, preset="default", *, every_tensor=False, layers=None):  # noqa: A001 - what users call it
+def shared_memory(machine):
+    """Shared memory of a core before its program, a uint8 array: in a cluster the barriers of meetings are ready."""
+    smem = np.zeros(machine.smem_bytes, np.uint8)
+    for address in MEETING if machine.cores > 1 else ():
+        Barrier(pending=1, expected=1).write(smem, address)
+    return smem
+
+
+def stopped(records):
+    """RuntimeError with the first record of a core, if there is one: its program has stopped."""
+    for core, record in enumerate(records):
+        if record is not None:
+            raise RuntimeError(f"the program{f' of core {core}' * (len(records) > 1)} stopped with {record}")
+
+
+def compile(source, preset="default", *, cores=1, every_tensor=False, layers=None):  # noqa: A001 - what users call it
     """The :class:`Compiled` of a network.
 
     Parameters
@@ -172,6 +205,8 @@ def compile(source, preset="default", *, every_tensor=False, layers=None):  # no
         A network, or the file of a model.
     preset : str or Machine
         The core that runs the program.
+    cores : int
+        Cores of a cluster that compute the network together, 1 to 16.
     every_tensor : bool
         Keep every tensor in memory: no layers are done together, and no memory is used twice.
     layers : int
@@ -193,7 +228,9 @@ def compile(source, preset="default", *, every_tensor=False, layers=None):  # no
         from .reader import read  # needs the package onnx, which graphs do not
 
         graph = read(source)
-    return _compile(first_nodes(graph, layers), MACHINES[preset] if isinstance(preset, str) else preset, every_tensor)
+    machine = MACHINES[preset] if isinstance(preset, str) else preset
+    machine = replace(machine, cores=integer("cores", cores, 1, MOST_CORES)) if cores != 1 else machine
+    return _compile(first_nodes(graph, layers), machine, every_tensor)
 
 
 def first_nodes(graph, count):
@@ -220,16 +257,16 @@ def _compile(graph, machine, every_tensor):
     graph = graph if every_tensor else _needed(graph)
     unfit = (node for node in graph.nodes if lacks_kernel(graph, node, machine.pe))
     graph = replace(graph, hosted=frozenset(node.output for node in unfit if graph.is_late(node)))
-    lowered = lower(graph, machine, machine.smem_bytes - RESERVED, every_tensor)
+    lowered = lower(graph, machine, machine.smem_bytes - machine.reserved, every_tensor)
     kept = {place.name for name, place in lowered.places.items()
             if every_tensor or name in lowered.constants or _at_an_end(graph, name)}  # fmt: skip
     plan = make_plan(lowered, machine, kept)
-    words = words_of(plan)
+    programs = [words_of(plan, schedule) for schedule in plan.schedules]
     places = {name: place for name, place in lowered.places.items() if place.name not in plan.inside}
-    image = memory_image(plan, words)
+    image = memory_image(plan, programs)
     for name in lowered.constants.keys() & places.keys():
         places[name].view(image, plan.tensors[places[name].name])[...] = lowered.constants[name]
-    return Compiled(graph, plan, places, words, image)
+    return Compiled(graph, plan, places, programs, image)
 
 
 def _at_an_end(graph, name):

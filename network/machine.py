@@ -1,10 +1,11 @@
 """The core that a program is made for."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tilewright.errors import UsageError
 from tilewright.golden import CONV_PRESETS, ConvParams, PeSizes
 from tilewright.golden.arguments import instance, integer, power_of_two, truth
+from tilewright.spec.cluster import MOST_CORES
 
 __all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
 
@@ -31,6 +32,8 @@ class Machine:
         Most bus words of a burst.
     pe : PeSizes or None
         Sizes of the processing engine; None: no kernels.
+    cores : int
+        Cores of a cluster that share the work, 1 to 16. ``bus_bytes`` are of the port that all of them share.
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
@@ -41,6 +44,7 @@ class Machine:
     outstanding: int = 128
     burst: int = 16
     pe: PeSizes | None = field(default_factory=PeSizes)
+    cores: int = 1
 
     def __post_init__(self):
         instance("conv", self.conv, ConvParams)
@@ -50,11 +54,25 @@ class Machine:
             power_of_two(name, getattr(self, name))
         for name, low in (("smem_bytes", 1), ("latency", 0)):
             integer(name, getattr(self, name), low)
+        integer("cores", self.cores, 1, MOST_CORES)
         truth("unaligned", self.unaligned)
         if "i8" not in self.conv.types:
             raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
 
+    @property
+    def reserved(self):
+        """Bytes at the beginning of shared memory in which no buffer may lie: barriers, and what fences load."""
+        return 128 if self.cores == 1 else 256
 
+    @property
+    def share(self):
+        """The machine with what one core gets of the port if all cores use it at once."""
+        bus_bytes = max(1 << (self.bus_bytes // self.cores).bit_length() - 1, _LEAST_BUS)
+        return replace(self, bus_bytes=bus_bytes, burst=self.burst * self.bus_bytes // bus_bytes)
+
+
+#: Bytes of the narrowest bus.
+_LEAST_BUS = 16
 _UNIT = PeSizes(4, 32, segments=8, pages=32, kernel_words=64, lookup_words=256)
 _ECP5 = PeSizes(8, 128, segments=8, pages=64, types=("i8", "i16"), units=("alu", "div", "lookup"))
 #: The presets of a core by their names.

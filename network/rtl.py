@@ -76,7 +76,7 @@ def run_on(session, compiled, memory, stage="words"):
     session.global_memory.write(0, memory)
     count, done = len(compiled.words), _words_by_stamps(compiled.words)
     stamps = len(done) - 1
-    limit = 100 * compiled.plan.schedule.cycles + 1_000_000
+    limit = 100 * compiled.plan.cycles + 1_000_000
     run = session.run_program(compiled.plan.start, count, limit=limit,
                               progress=lambda stamp: report(stage, done[min(stamp, stamps)], count))  # fmt: skip
     if not run.finished:
@@ -111,7 +111,7 @@ def measure_layers(compiled, run):
         finishes[number] = previous = job.cycle
     layers, before, expected_before = [], run.words[0].cycle, 0
     for number, layer in enumerate(plan.layers):
-        spans = [span for span in plan.schedule.spans if span.layer == number]
+        spans = [span for span in plan.spans if span.layer == number]
         expected = max(span.end for span in spans)
         moved = (plan.machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
                  for way in ("load", "store"))  # fmt: skip
@@ -127,7 +127,7 @@ def measured(compiled, run):
     plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
     peak = plan.machine.conv.peak
     rows = [(each.layer.name, each.share(peak), each.cycles, each.expected) for each in measure_layers(compiled, run)]
-    rows.append(("all", plan.macs / run.cycles / peak, run.cycles, plan.schedule.cycles))
+    rows.append(("all", plan.macs / run.cycles / peak, run.cycles, plan.cycles))
     for name, share, cycles, expected in rows:
         busy = f"{100 * share:.1f} %" if share else ""
         lines.append(f"{cycles:>12,} {expected:>12,} {busy:>10}  {name}")

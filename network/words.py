@@ -6,6 +6,7 @@ from tilewright.golden import (
     TensorMap,
     command_word,
     conv_words,
+    delivery_bits,
     job_word,
     page_words,
     program_bytes,
@@ -15,14 +16,14 @@ from tilewright.golden import (
 )
 from tilewright.golden.pe.segment import Segment
 from tilewright.spec import Opcode, Space, Swizzle
-from tilewright.spec.core import ARGUMENTS, Engine
+from tilewright.spec.core import ARGUMENTS, WORD_BYTES, Engine
 from tilewright.spec.pe import PAGE_ENTRY, SegmentElement
 
-from .lower.places import LINE, LONG, padded
+from .lower.places import BLOCK, LINE, LONG, padded
 from .plan.entries import Entry
-from .plan.schedule import Barrier, Command, Commit, Hold, Instructions, KernelCall, WaitKernels
+from .plan.schedule import Barrier, Command, Commit, Hold, Instructions, KernelCall, Signal, WaitKernels
 
-__all__ = ["memory_image", "tag_layer", "words_of"]
+__all__ = ["memory_image", "starts_of", "tag_layer", "words_of"]
 
 #: Bit of the tags of stores: commands of one tag end in their order.
 _STORE = 1 << 14
@@ -30,10 +31,10 @@ _SEGMENT_ELEMENTS = {"int8": SegmentElement.S8, "uint8": SegmentElement.U8, "int
                      "uint32": SegmentElement.U32}  # fmt: skip
 
 
-def words_of(plan):
-    """The words of a program, a list."""
+def words_of(plan, schedule):
+    """The words of the program of a core with this schedule, a list."""
     words = []
-    for instruction in plan.schedule.instructions:
+    for instruction in schedule.instructions:
         if isinstance(instruction, Barrier):
             operation, barrier, value, _ = instruction
             words.append(program_word("barrier", operation=operation, barrier=barrier, value=value))
@@ -43,6 +44,8 @@ def words_of(plan):
             words.append(tmau_word(command_word(Opcode.COMMIT)))
         elif isinstance(instruction, Command):
             words.append(tmau_word(_command(instruction, plan.maps)))
+        elif isinstance(instruction, Signal):
+            words.append(tmau_word(_signal(instruction)))
         elif isinstance(instruction, Entry):
             words += _entry(instruction)
         elif isinstance(instruction, Instructions):
@@ -62,14 +65,24 @@ def _command(command, maps):
     fields = {"tag": command.layer + 1 & _STORE - 1 | (0 if load else _STORE)}
     if load:
         fields |= {"signal": 1, "barrier": command.barrier}
+    delivery = delivery_bits(command.cores) if command.cores else 0
     if transfer.map:
         opcode = Opcode.LOAD if load else Opcode.STORE
         coords = transfer.coords + (0,) * (5 - len(transfer.coords))
-        return command_word(opcode, descriptor=maps[transfer.map], smem=transfer.near, coords=coords, **fields)
+        return delivery | command_word(opcode, descriptor=maps[transfer.map], smem=transfer.near, coords=coords,
+                                       **fields)  # fmt: skip
     ends = [(Space.GLOBAL, transfer.far), (Space.SHARED, transfer.near)]
     (source_space, source), (destination_space, destination) = ends if load else ends[::-1]
-    return command_word(Opcode.COPY_BLOCK, source_space=source_space, source=source, size=transfer.size,
-                        destination_space=destination_space, destination=destination, **fields)  # fmt: skip
+    return delivery | command_word(
+        Opcode.COPY_BLOCK, source_space=source_space, source=source, size=transfer.size,
+        destination_space=destination_space, destination=destination, **fields)  # fmt: skip
+
+
+def _signal(signal):
+    """The command of a copy that only signals."""
+    return delivery_bits(signal.cores) | command_word(
+        Opcode.COPY_BLOCK, source_space=Space.SHARED, source=signal.source, size=BLOCK,
+        destination_space=Space.SHARED, destination=signal.target, signal=1, barrier=signal.barrier)  # fmt: skip
 
 
 def _entry(entry):
@@ -103,11 +116,21 @@ def tag_layer(tag):
     return (tag & _STORE - 1) - 1
 
 
-def memory_image(plan, words):
-    """Global memory from address 0 on with weights, descriptors and program, a uint8 array."""
-    program = program_bytes(words)
-    memory = np.zeros(plan.start + padded(len(program), LINE), np.uint8)
-    memory[plan.start : plan.start + len(program)] = program
+def starts_of(plan, programs):
+    """The address and the number of words of the program of each core, which lie one after the other."""
+    starts, address = [], plan.start
+    for words in programs:
+        starts.append((address, len(words)))
+        address += padded(WORD_BYTES * len(words), LINE)
+    return starts
+
+
+def memory_image(plan, programs):
+    """Global memory from address 0 on with weights, descriptors and programs, a uint8 array."""
+    starts = starts_of(plan, programs)
+    memory = np.zeros(starts[-1][0] + padded(WORD_BYTES * starts[-1][1], LINE), np.uint8)
+    for (start, _), words in zip(starts, programs, strict=True):
+        memory[start : start + WORD_BYTES * len(words)] = program_bytes(words)
     for address, image in plan.images.items():
         memory[address : address + image.size] = image.data()
     for box, address in plan.maps.items():

@@ -4,6 +4,7 @@ from math import ceil
 
 from ..lower.places import LINE
 from .kernel_steps import KernelImage, boxes_of, log2_of
+from .shares import chunk
 from .steps import Call, Load, Segment, Store, block
 
 __all__ = ["channel_bytes", "channel_steps"]
@@ -19,7 +20,7 @@ def channel_bytes(layer):
     return last - first + _DEPTH * _ROWS * _PAGE
 
 
-def channel_steps(layer, low, high, down, addresses, image):
+def channel_steps(layer, low, high, down, addresses, image, share=(0, 1)):
     """Steps of a layer, with buffers from ``low`` to ``high``; at the end if ``down``. As of ``kernel_steps``."""
     kernel, own = layer.kernel, KernelImage(layer.kernel)
     first, last = own.constants
@@ -27,9 +28,10 @@ def channel_steps(layer, low, high, down, addresses, image):
     base = high - channel_bytes(layer) if down else low
     kept, buffers = [(base, base + last - first)], base + last - first
     begin, add, find, apply = kernel.entries
-    yield Load([block(image + first, base, last - first)])
-    turn = 0
-    for column in range(0, kernel.columns, kernel.group):
+    own_columns, turn = chunk(range(0, kernel.columns, kernel.group), share), 0
+    if own_columns:
+        yield Load([block(image + first, base, last - first)])
+    for column in own_columns:
         columns = min(kernel.group, kernel.columns - column)
         starts, page_log2 = (base + offset - first + 4 * column for offset in own.offsets), (max(log2_of(columns), 2),)
         gains, shifts = (Segment("uint32", (columns,), (start,), page_log2) for start in starts)

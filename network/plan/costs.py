@@ -10,6 +10,7 @@ from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..lower.layers import reach
 from ..lower.places import Cut
+from .shares import row_spans
 
 __all__ = ["FOLLOWS", "HANDED", "BandCosts", "Cost", "band_rows", "cheapest_gap", "job_cost", "moved", "plan_part",
            "rows_needed", "stage_rows", "transfer_cycles"]  # fmt: skip
@@ -214,9 +215,12 @@ def stage_rows(layer, stage, rows):
     return rows if stage is layer else band_rows(layer, 0, rows)
 
 
-def rows_needed(layer, rows):
-    """The most rows of each source that any band of ``rows`` output rows needs, a tuple."""
-    return _bands(layer.windows, layer.made_rows, layer.output.height, len(layer.sources), rows)[0]
+def rows_needed(layer, rows, spans):
+    """The most rows of each source that any band of ``rows`` output rows needs, a tuple.
+
+    ``spans`` are the rows of each core, the first one and the end.
+    """
+    return _bands(layer.windows, layer.made_rows, spans, len(layer.sources), rows)[0]
 
 
 def _source_rows(windows, source, rows):
@@ -234,22 +238,24 @@ def _source_rows(windows, source, rows):
 
 
 @lru_cache(maxsize=1 << 16)
-def _bands(windows, made_rows, height, sources, rows):
-    """What :func:`rows_needed` returns, and the kinds of bands.
+def _bands(windows, made_rows, spans, sources, rows):
+    """What :func:`rows_needed` returns, and the kinds of bands of the first core.
 
     A kind is how many rows each part makes, and whether the band is the first one; it has the rows of one such band,
     and how many there are.
     """
     needed, counts, examples = [0] * sources, Counter(), {}
-    for first in range(0, height, rows):
-        band = first, min(first + rows, height)
-        for source in range(sources):
-            low, high = _source_rows(windows, source, band)
-            needed[source] = max(needed[source], high - low)
-        before = _source_rows(windows, 0, band) if windows[1] else None
-        key = tuple(_points(inside, band if own else before) for own, inside in made_rows), first == 0
-        counts[key] += 1
-        examples[key] = band
+    for start, end in spans:
+        for first in range(start, end, rows):
+            band = first, min(first + rows, end)
+            for source in range(sources):
+                low, high = _source_rows(windows, source, band)
+                needed[source] = max(needed[source], high - low)
+            if start == 0:
+                before = _source_rows(windows, 0, band) if windows[1] else None
+                key = tuple(_points(inside, band if own else before) for own, inside in made_rows), first == 0
+                counts[key] += 1
+                examples[key] = band
     return tuple(needed), {key: (examples[key], count) for key, count in counts.items()}
 
 
@@ -265,10 +271,12 @@ class BandCosts:
     ----------
     layer : Layer
     conv : ConvParams
+    spans : tuple of (int, int)
+        Rows of each core, of which the first one's bands are costed; None: of one core.
     """
 
-    def __init__(self, layer, conv):
-        self._layer, self._conv = layer, conv
+    def __init__(self, layer, conv, spans=None):
+        self._layer, self._conv, self._spans = layer, conv, spans or row_spans(layer.output.height, 1)
         self._jobs, self._turns, self._kinds, self._units = {}, {}, {}, {}
 
     def job(self, number, channels, rows):
@@ -301,7 +309,7 @@ class BandCosts:
         """Kinds of bands of ``rows``: rows of one, whether weights are loaded for it, and how many there are."""
         if (rows, resident) not in self._kinds:
             layer, kinds = self._layer, {}
-            _, bands = _bands(layer.windows, layer.made_rows, layer.output.height, len(layer.sources), rows)
+            _, bands = _bands(layer.windows, layer.made_rows, self._spans, len(layer.sources), rows)
             for (points, begins), (example, count) in bands.items():
                 again = not resident or begins
                 _, others = kinds.get((points, again), (None, 0))

@@ -16,6 +16,7 @@ from tilewright.spec.pe import Operation, Target
 from ..graph import node_error
 from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result
 from ..lower.places import LINE, as_cut, padded
+from .shares import chunk
 from .steps import Call, Load, Map, Segment, Store, Transfer, block
 
 __all__ = ["KernelImage", "boxes_of", "kernel_steps", "least_bytes", "log2_of"]
@@ -78,21 +79,22 @@ class KernelImage:
         return image
 
 
-def kernel_steps(layer, low, high, down, addresses, image, pe):
+def kernel_steps(layer, low, high, down, addresses, image, pe, share=(0, 1)):
     """Steps of a layer of a kernel, with buffers from ``low`` to ``high``; at the end if ``down``.
 
-    ``image`` is the address of its :class:`KernelImage` in global memory, ``pe`` the sizes of the engine.
+    ``image`` is the address of its :class:`KernelImage` in global memory, ``pe`` the sizes of the engine. ``share`` is
+    the number of the core, and the number of cores.
     """
     kernel, own = layer.kernel, KernelImage(layer.kernel)
     first, last = own.constants
-    rows, depth = _sizes(layer, high - low - (last - first), pe.pages)
+    rows, depth = _sizes(layer, high - low - (last - first), pe.pages, share[1])
     sizes = [rows * size for size in _row_bytes(kernel)]
     base = high - (last - first) - depth * sum(sizes) if down else low
     buffers = base + last - first
     kept = [(base, buffers)] if last > first else []
-    if kept:
+    bands = list(product(range(0, kernel.columns, kernel.group), chunk(range(0, kernel.rows, rows), share)))
+    if kept and bands:
         yield Load([block(image + first, base, last - first)])
-    bands = product(range(0, kernel.columns, kernel.group), range(0, kernel.rows, rows))
     for turn, (column, row) in enumerate(bands):
         start = buffers + turn % depth * sum(sizes)
         spots = [start + sum(sizes[:source]) for source in range(len(sizes))]
@@ -128,10 +130,10 @@ def log2_of(size):
     return (size - 1).bit_length()
 
 
-def _sizes(layer, room, pages):
+def _sizes(layer, room, pages, cores):
     """Rows of a band, a power of two, and the number of bands that buffers of ``room`` bytes hold.
 
-    A band has at most ``pages`` pages.
+    A band has at most ``pages`` pages. Each of ``cores`` has a band if there are enough rows.
     """
     kernel, row_bytes = layer.kernel, sum(_row_bytes(layer.kernel))
     segments = kernel.elements[: -1 if kernel.elements[-1] == kernel.elements[0] else None]
@@ -139,7 +141,7 @@ def _sizes(layer, room, pages):
     if needed > pages:
         sentence = f"rows of {kernel.group} bytes are {needed} pages, and the processing engine has {pages}"
         raise node_error(layer.name, layer.operator, sentence)
-    most = min(1 << log2_of(kernel.rows), _MOST)
+    most = min(1 << log2_of(ceil(kernel.rows / cores)), _MOST)
     wanted = min(max(kernel.block_rows, 1 << log2_of(ceil(_ENOUGH / row_bytes))), most)
     for depth in (_DEPTH, 2, 1):
         fits = room // (depth * row_bytes)

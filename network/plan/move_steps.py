@@ -18,6 +18,7 @@ from ..lower.moves import Move
 from ..lower.places import BLOCK, LINE, Place, cut_place, padded
 from .costs import plan_part
 from .layer_steps import transfers_of
+from .shares import chunk
 from .steps import Jobs, Load, Store, block
 
 __all__ = ["Identity", "has_transposes", "move_steps"]
@@ -57,10 +58,11 @@ def has_transposes(layer, conv, room):
     return _BUFFERS * Identity(conv).size <= room and any(products)
 
 
-def move_steps(layer, low, high, down, addresses, conv, identity):
+def move_steps(layer, low, high, down, addresses, conv, identity, share=(0, 1)):
     """Steps of a layer of moves, with buffers from ``low`` to ``high``; at the end if ``down`` and all of it fits.
 
-    ``identity`` is the address of an :class:`Identity` in global memory.
+    ``identity`` is the address of an :class:`Identity` in global memory. ``share`` is the number of the core, and the
+    number of cores.
     """
     own = None
     if has_transposes(layer, conv, high - low):
@@ -68,22 +70,24 @@ def move_steps(layer, low, high, down, addresses, conv, identity):
         low += padded(size, LINE)
         yield Load([block(identity, own, size)])
     whole = sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
-    if whole <= high - low:
+    if whole <= high - low and share[1] == 1:
         base = high - whole if down else low
-        share, outputs = layer.output.size, [base]
-        spots = [base + padded(share, LINE)] * 2
-        room = whole - padded(share, LINE)
+        most, outputs = layer.output.size, [base]
+        spots = [base + padded(most, LINE)] * 2
+        room = whole - padded(most, LINE)
     else:
-        share = room = (high - low) // _BUFFERS // LINE * LINE
-        if not share:
+        room = (high - low) // _BUFFERS // LINE * LINE
+        most = min(room, padded(ceil(layer.output.size / share[1]), LINE))
+        if not room:
             sentence = f"{high - low} bytes of shared memory are less than {_BUFFERS} lines of {LINE}"
             raise node_error(layer.name, layer.operator, sentence)
-        outputs, spots = [low, low + share], [low + 2 * share, low + 3 * share]
-    number, unit = 0, _unit(layer.moves, 1, share)
+        outputs, spots = [low, low + room], [low + 2 * room, low + 3 * room]
+    number, unit = 0, _unit(layer.moves, 1, most)
     in_boxes = own is not None and len(outputs) > 1
     if in_boxes:
-        unit = _unit_of_boxes(layer.moves, share) or unit
-    for turn, (first, last, moves) in enumerate(_bands(layer.moves, layer.output.size, share, unit)):
+        unit = _unit_of_boxes(layer.moves, most) or unit
+    bands = chunk(list(_bands(layer.moves, layer.output.size, most, unit)), share)
+    for turn, (first, last, moves) in enumerate(bands):
         target = outputs[turn % len(outputs)]
         boxes = _boxes(layer, moves, conv) if in_boxes else []
         for pieces in _at_once(boxes or _in_order(moves, len(layer.sources), room), room):

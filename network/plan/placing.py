@@ -1,7 +1,7 @@
 """Addresses of buffers in shared memory (docs/network.md, "Tiles")."""
 
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from .costs import HANDED
 from .kernel_steps import kernel_steps
 from .layer_steps import held_store, image_at, layer_steps
 from .move_steps import move_steps
-from .schedule import RESERVED
 from .steps import Call, Jobs, Load, Store
 from .tiles import held_bytes
 
@@ -46,45 +45,52 @@ class Placer:
         self._held = {}  # addresses in shared memory of tensors that stay there
 
     def steps(self, layers, tiles, stored):
-        """Steps of all layers, in their order, as a list.
+        """For each core the steps of all layers, in their order, as a list.
+
+        Buffers of a layer lie at the same addresses in all cores, as is best for the first one.
 
         Parameters
         ----------
         layers : sequence of Layer
-        tiles : sequence of list of (Layer, Split)
-            Ranges of each layer; none of moves.
+        tiles : sequence of list of list of (Layer, Split)
+            Of each layer the ranges of each core; none of moves and kernels.
         stored : collection of str
             Tensors that have to lie in global memory.
         """
         rooms = [self._room(number, layer) for number, layer in enumerate(layers)]
-        ranges = [(number, *tile) for number, group in enumerate(tiles) for tile in group or [(layers[number], None)]]
-        timeline, steps, image = _Timeline(self._machine, self._end), [], None
-        for (number, *tile), following in pairwise([*ranges, None]):
+        alone = [[(layer, None)] * self._machine.cores for layer in layers]
+        ranges = [(number, tile) for number, group in enumerate(tiles)
+                  for tile in (zip_longest(*group) if any(group) else [alone[number]])]  # fmt: skip
+        timeline, image = _Timeline(self._machine, self._end), None
+        steps = [[] for _ in range(self._machine.cores)]
+        for (number, tile), following in pairwise([*ranges, None]):
             again = bool(following) and following[0] == number  # another range of the layer follows
             best = None
-            for next_image, placement in self._placements(timeline, rooms[number], *tile, image):
-                candidate = list(placement())
+            for next_image, placement in self._placements(timeline, rooms[number], tile, image):
+                candidate = list(placement(0))
                 later, others = timeline.after(candidate), ()
                 if following:
-                    room, next_tile = rooms[following[0]], following[1:]
-                    others = self._placements(later, room, *next_tile, next_image if again else None)
+                    room, next_tile = rooms[following[0]], following[1]
+                    others = self._placements(later, room, next_tile, next_image if again else None)
                 expected = _expected(later, others)
                 if best is None or expected < best[0]:
-                    best = expected, candidate, next_image
-            _, chosen, image = best
+                    best = expected, candidate, next_image, placement
+            _, chosen, image, placement = best
             image = image if again else None
             output = layers[number].output
             if isinstance(output, Held) and output.name in stored and not again:
                 chosen.append(held_store(output, self._held[output.name], self._tensors))
             timeline = timeline.after(chosen)
-            for step in chosen:
-                step.layer = number
-            steps += chosen
+            for core, own in enumerate(steps):
+                made = [] if tile[core] is None else chosen if core == 0 else list(placement(core))
+                for step in made:
+                    step.layer = number
+                own += made
         return steps
 
     def _room(self, number, layer):
         """Where buffers may lie: between the tensors that stay. Those of neighbours are at opposite ends."""
-        low, high = RESERVED, self._machine.smem_bytes // LINE * LINE
+        low, high = self._machine.reserved, self._machine.smem_bytes // LINE * LINE
         if layer.kernel and self._kernel_room:
             return high - self._kernel_room, high
         high -= self._kernel_room
@@ -94,34 +100,42 @@ class Placer:
             self._held[output.name] = high - output_bytes if number % 2 else low
         return (low + source_bytes, high - output_bytes) if number % 2 else (low + output_bytes, high - source_bytes)
 
-    def _placements(self, timeline, room, part, split, image):
-        """The placements of a range: what :func:`image_at` gives for each, and a function that makes the steps.
+    def _placements(self, timeline, room, tile, image):
+        """The placements of a range: what :func:`image_at` gives for the first core, and what makes steps of any core.
 
-        ``timeline`` says where memory is free first.
-
-        ``image`` is what :func:`image_at` gave for the range before.
+        Parameters
+        ----------
+        timeline : _Timeline
+            Where memory is free first.
+        room : (int, int)
+        tile : sequence of (Layer, Split) or None
+            The range of each core.
+        image : what :func:`image_at` gave for the range before
         """
-        (low, high), tensors, conv = room, self._tensors, self._machine.conv
-        if part.kernel and part.kernel.entries:
-            return [(None, lambda down=down: channel_steps(part, low, high, down, tensors, self._weights(part)))
-                    for down in (False, True)]  # fmt: skip
-        if part.kernel:
-            return [(None, lambda down=down: kernel_steps(part, low, high, down, tensors, self._weights(part),
-                                                    self._machine.pe))
-                    for down in (False, True)]  # fmt: skip
+        (low, high), machine, (part, split) = room, self._machine, tile[0]
         if split is None:
-            return [(None, lambda down=down: move_steps(part, low, high, down, tensors, conv, self._weights(None)))
-                    for down in (False, True)]  # fmt: skip
-        assert split.room <= high - low, f"{part.name} was cut for more room than there is"
-        weights, placements = self._weights(part), []
-        free = timeline.free_bases(low, high, split.room) if self._anywhere else ()
-        for base in dict.fromkeys((low, high - split.room, *free)):
+            return [(None, partial(self._whole_steps, part, low, high, down)) for down in (False, True)]
+        size = max(each[1].room for each in tile if each)
+        assert size <= high - low, f"{part.name} was cut for more room than there is"
+        weights, placements = [each and self._weights(each[0]) for each in tile], []
+        free = timeline.free_bases(low, high, size) if self._anywhere else ()
+        for base in dict.fromkeys((low, high - size, *free)):
             for down in (False, True):
-                own_image = image_at(split, base, down, weights)
+                own_image = image_at(split, base, down, weights[0])
                 loaded = own_image is not None and own_image == image
-                placements.append((own_image, partial(layer_steps, part, split, base, down, tensors, weights, conv,
-                                            self._held, loaded)))  # fmt: skip
+                placements.append((own_image, lambda core, base=base, down=down, loaded=loaded: layer_steps(
+                    *tile[core], base, down, self._tensors, weights[core], machine.conv, self._held, loaded)))
         return placements
+
+    def _whole_steps(self, layer, low, high, down, core):
+        """Steps of a core of a layer of moves or of a kernel."""
+        machine, place = self._machine, (low, high, down, self._tensors)
+        share = core, machine.cores
+        if not layer.kernel:
+            return move_steps(layer, *place, machine.conv, self._weights(None), share)
+        if layer.kernel.entries:
+            return channel_steps(layer, *place, self._weights(layer), share)
+        return kernel_steps(layer, *place, self._weights(layer), machine.pe, share)
 
 
 class _Timeline:
@@ -185,7 +199,7 @@ class _Timeline:
 
 def _expected(later, placements):
     """When the first jobs of the best of the next placements end, and when the jobs and loads before them do."""
-    ends = (later.after(_to_first_jobs(placement())).end for _, placement in placements)
+    ends = (later.after(_to_first_jobs(placement(0))).end for _, placement in placements)
     return min(ends, default=0), later.end, later.loaded
 
 

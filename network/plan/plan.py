@@ -1,26 +1,26 @@
-"""The plan of a program: every choice with what it is expected to take, as data and as text.
+"""The plan of a network: every choice with what it is expected to take, as data.
 
 See docs/network.md, "The plan".
 """
 
 from dataclasses import dataclass, replace
-from math import ceil
 
 from tilewright.spec import DESCRIPTOR
 
 from ..graph import ModelError
-from ..lower.places import LINE, Cut, Held, padded
+from ..lower.places import LINE, Held, padded
 from .channel_steps import channel_bytes
 from .interleave import interleaved
 from .kernel_steps import KernelImage, least_bytes
+from .meetings import let_meet, share_loads
 from .move_steps import Identity, has_transposes
 from .placing import Placer
-from .schedule import RESERVED, Schedule
-from .steps import Call, Jobs, streams_of
+from .schedule import make_schedules
+from .steps import Load, Store, streams_of
 from .tiles import Tiler
 from .together import beside_kernels, combine
 
-__all__ = ["Plan", "explain", "make_plan"]
+__all__ = ["Plan", "make_plan"]
 
 #: Kernels alone use at most shared memory divided by this.
 _KERNEL_SHARE = 3
@@ -37,10 +37,10 @@ class Plan:
     machine : Machine
     layers : tuple of Layer
         In order, those that are done together as one.
-    tiles : tuple of list of (Layer, Split)
-        What each layer is cut to; none for one that only moves bytes, or that a kernel computes.
-    schedule : Schedule
-        The instructions of the program, and what is expected to happen when.
+    tiles : tuple of list of list of (Layer, Split)
+        What each layer is cut to, by core; none for one that only moves bytes, or that a kernel computes.
+    schedules : tuple of Schedule
+        For each core the instructions of its program, and what is expected to happen when.
     tensors : dict of str to int
         Addresses of tensors in global memory, by name.
     images : dict of int to Image, KernelImage or Identity
@@ -48,7 +48,7 @@ class Plan:
     maps : dict of Map to int
         Addresses of the descriptors of boxes.
     start : int
-        Address of the program.
+        Address of the programs.
     inside : set of str
         Tensors that lie nowhere but in shared memory.
     """
@@ -56,7 +56,7 @@ class Plan:
     machine: object
     layers: tuple
     tiles: tuple
-    schedule: Schedule
+    schedules: tuple
     tensors: dict
     images: dict
     maps: dict
@@ -67,6 +67,16 @@ class Plan:
     def macs(self):
         """Multiplications."""
         return sum(layer.macs for layer in self.layers)
+
+    @property
+    def cycles(self):
+        """Expected cycles until the last core has ended."""
+        return max(schedule.cycles for schedule in self.schedules)
+
+    @property
+    def spans(self):
+        """What all cores are expected to do when."""
+        return [span for schedule in self.schedules for span in schedule.spans]
 
 
 def make_plan(lowered, machine, kept):
@@ -82,7 +92,7 @@ def make_plan(lowered, machine, kept):
     layers = beside_kernels(lowered.layers)
     lowered, rooms = replace(lowered, layers=layers), _kernel_rooms(layers, machine)
     plans = [plan for room in rooms if (plan := _make_plan(lowered, machine, kept, room))]
-    return min(plans, key=lambda plan: plan.schedule.cycles)
+    return min(plans, key=lambda plan: plan.cycles)
 
 
 def _kernel_rooms(layers, machine):
@@ -95,45 +105,52 @@ def _kernel_rooms(layers, machine):
 
 def _make_plan(lowered, machine, kept, kernel_room):
     """The :class:`Plan` with ``kernel_room`` bytes for kernels alone; None if layers do not fit the rest."""
-    tiler = Tiler(machine, RESERVED + kernel_room)
+    tiler = Tiler(machine, machine.reserved + kernel_room)
     try:
         layers = combine(lowered.layers, tiler, kept)
     except ModelError:
         if not kernel_room:
             raise
         return None
-    tiles = tuple(tiler.tiles(layer) if layer.parts else [] for layer in layers)
+    tiles = tuple(tiler.shares(layer) if layer.parts else [] for layer in layers)
     needed = kept | {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
     inside = {layer.sources[0].name for layer in layers if layer.first}
     results = [layer.output for layer in layers] + [layer.sums.output for layer in layers if layer.sums]
     inside |= {place.name for place in results if isinstance(place, Held)} - needed
     images = {}
-    for layer, split in (tile for group in tiles for tile in group):
+    for layer, split in (tile for shares in tiles for share in shares for tile in share):
         images.setdefault(_arrays(layer), split.image)
     for layer in layers:
         if layer.kernel:
             images.setdefault(_arrays(layer), KernelImage(layer.kernel))
-    if any(has_transposes(layer, machine.conv, machine.smem_bytes - RESERVED - kernel_room) for layer in layers):
+    room = machine.smem_bytes - machine.reserved - kernel_room
+    if any(has_transposes(layer, machine.conv, room) for layer in layers):
         images[None] = Identity(machine.conv)
     end, weights = 0, {}
     for key, image in images.items():
         weights[key] = end
         end += padded(image.size, LINE)
     tensors, end = _addresses(layers, _stored(lowered, inside), kept, end)
-    schedules = []
+    kernels = {number for number, layer in enumerate(layers) if layer.kernel}
+    choices = []
     for anywhere in (False, True):
         placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
                         kernel_room=kernel_room)  # fmt: skip
         steps = placer.steps(layers, tiles, needed)
         if kernel_room:
-            steps = interleaved(steps, {number for number, layer in enumerate(layers) if layer.kernel}, end)
-        schedules.append((Schedule(streams_of(steps, machine.smem_bytes, end), machine, end), steps))
-    schedule, steps = min(schedules, key=lambda pair: pair[0].cycles)
-    boxes = [each.map for step in steps if not isinstance(step, Jobs | Call) for each in step.transfers if each.map]
+            steps = [interleaved(own, kernels, end) for own in steps]
+        if machine.cores > 1:
+            share_loads(steps, kernels)
+            steps = let_meet(steps, end)
+        streams = [streams_of(own, machine.smem_bytes, end, core) for core, own in enumerate(steps)]
+        choices.append((make_schedules(streams, machine, end), steps))
+    schedules, steps = min(choices, key=lambda pair: max(schedule.cycles for schedule in pair[0]))
+    boxes = [each.map for own in steps for step in own if isinstance(step, Load | Store)
+             for each in step.transfers if each.map]  # fmt: skip
     maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
     start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)
     images = {weights[key]: image for key, image in images.items() if image.size}
-    return Plan(machine, layers, tiles, schedule, tensors, images, maps, start, inside)
+    return Plan(machine, layers, tiles, schedules, tensors, images, maps, start, inside)
 
 
 def _arrays(layer):
@@ -184,76 +201,3 @@ def _addresses(layers, places, kept, base):
         tensors[place.name] = address
         end = max(end, address + padded(place.size, LINE))
     return tensors, end
-
-
-_HEADINGS = ("layer", "operator", "output", "cut", "weights", "bands", "jobs", "cycles", "bytes in", "bytes out",
-             "limit", "MACs busy")  # fmt: skip
-_LEFT = {"layer", "operator", "output", "cut", "weights", "limit"}
-
-
-def explain(plan, words, memory_bytes):
-    """A :class:`Plan` as a table: a line for each layer, one for the sum, and the sizes of program and memory."""
-    schedule, machine = plan.schedule, plan.machine
-    lines, before = [], 0
-    for number, (layer, tiles) in enumerate(zip(plan.layers, plan.tiles, strict=True)):
-        spans = [span for span in schedule.spans if span.layer == number]
-        busy = {engine: sum(span.end - span.start for span in spans if span.engine == engine)
-                for engine in ("conv", "pe", "load", "store")}  # fmt: skip
-        moved = [machine.bus_bytes * sum(span.words for span in spans if span.engine == way)
-                 for way in ("load", "store")]  # fmt: skip
-        end = max(span.end for span in spans)
-        cycles = max(end - before, 1)
-        # Layers that are joined take turns: each works from its first job to its last one.
-        jobs = [span for span in spans if span.engine == "conv"]
-        working = jobs[-1].end - jobs[0].start if jobs else 0
-        bands = sum(len(split.bands(part)) for part, split in tiles) or sum(span.engine == "store" for span in spans)
-        lines.append((
-            layer.name, layer.operator, "x".join(map(str, layer.output.shape)), _cut(layer, tiles), _weights(tiles),
-            bands, schedule.jobs[number], cycles, *moved, max(busy, key=busy.get), _share(layer.macs, working, machine),
-        ))  # fmt: skip
-        before = max(before, end)
-    bands, jobs, _, bytes_in, bytes_out = (sum(line[column] for line in lines) for column in range(5, 10))
-    limit = max(ceil(plan.macs / machine.conv.peak), bytes_in // machine.bus_bytes)
-    lines.append(("all", *[""] * 4, bands, jobs, schedule.cycles, bytes_in, bytes_out, "",
-                  _share(plan.macs, schedule.cycles, machine)))  # fmt: skip
-    text = [_HEADINGS, *(tuple(f"{cell:,}" if isinstance(cell, int) else cell for cell in line) for line in lines)]
-    widths = [max(map(len, column)) for column in zip(*text, strict=True)]
-    table = "\n".join(
-        "  ".join(cell.ljust(width) if heading in _LEFT else cell.rjust(width)
-                  for heading, cell, width in zip(_HEADINGS, line, widths, strict=True)).rstrip()
-        for line in text
-    )  # fmt: skip
-    return (
-        f"{table}\n\n{plan.macs:,} multiplications; at least {limit:,} cycles; program of {words:,} words; "
-        f"{memory_bytes:,} bytes of global memory\n"
-    )
-
-
-def _cut(layer, tiles):
-    """Ranges of channels and columns, rows of a band, and how the layer is joined with others."""
-    if not tiles:
-        return f"kernel {layer.kernel.name}" if layer.kernel else "moves"
-    part, split = tiles[0]
-    text = [f"{len(tiles)} ranges"] if len(tiles) > 1 else []
-    text.append(f"{split.rows} rows")
-    if split.depth > 1:
-        text.append(f"{split.depth} buffers")
-    if any(isinstance(place, Cut) and place.gap for place in part.sources):
-        text.append("gaps")
-    if isinstance(layer.output, Held):
-        text.append("stays")
-    return ", ".join(text)
-
-
-def _weights(tiles):
-    """How weights are loaded: all at once, or in units through a number of buffers."""
-    if not tiles or not tiles[0][1].image.size:
-        return ""
-    split = tiles[0][1]
-    units = f"{len(split.units)} units" if len(split.units) > 1 else "all"
-    return units if split.resident else f"{units}, {split.slots} buffers"
-
-
-def _share(macs, cycles, machine):
-    """Multiplications as a share of what the engine can do in ``cycles``, as text."""
-    return f"{100 * macs / cycles / machine.conv.peak:.1f} %" if macs else ""

@@ -1,4 +1,8 @@
-"""One program of four streams of steps: whatever can begin first comes first (docs/network.md, "The program")."""
+"""One program of streams of steps: whatever can begin first comes first (docs/network.md, "The program").
+
+Programs of several cores are made together, so that no core waits for what another one does only later
+(docs/network.md, "On many cores").
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,25 +11,33 @@ from typing import NamedTuple
 from ..lower.places import BLOCK
 from .costs import HANDED, moved, transfer_cycles
 from .entries import Entries
+from .port import Port
 from .steps import Fence, Segment, Transfer
 
 __all__ = [
-    "RESERVED", "Barrier", "Command", "Commit", "Hold", "Instructions", "Job", "KernelCall", "Schedule", "Span",
-    "WaitKernels",
+    "MEETING", "Barrier", "Command", "Commit", "Hold", "Instructions", "Job", "KernelCall", "Schedule", "Signal",
+    "Span", "WaitKernels", "make_schedules",
 ]  # fmt: skip
 
 #: Barriers of loads, and pairs of barriers of jobs: of their ends, and of when their weights have been read. They lie
 #: one after the other from address 0 of shared memory on; then the block that fences load.
 _LOADS, _JOBS = 8, 3
 _SCRATCH = 8 * (_LOADS + 2 * _JOBS)
-#: Bytes of shared memory that no buffer may lie in.
-RESERVED = 128
+#: In a cluster: two barriers of meetings, which take turns, then those of the cores that are ready for multicasts, one
+#: for each barrier of loads, then 16 bytes that are copied to signal to cores.
+_MEETINGS = 2
+_FREE = _SCRATCH + BLOCK + 8 * _MEETINGS
+_TOKEN = _FREE + 8 * _LOADS
+#: The barriers of a cluster, which must be ready for one arrival before any program starts: first and end.
+MEETING = range(_SCRATCH + BLOCK, _TOKEN, 8)
 #: Cycles of a word of a program.
 _WORD_CYCLES = 7
 #: Cycles of an instruction that a program hands to the processing engine.
 _INSTRUCTION_CYCLES = 7
 #: Groups of stores that are unfinished at most.
 _GROUPS = 16
+#: Cycles from a word that signals to another core until the barrier there has counted it.
+_SIGNAL_CYCLES = 50
 
 
 class Barrier(NamedTuple):
@@ -46,11 +58,25 @@ class Hold(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A transfer: a load that ``barrier`` counts, or a store if that is None."""
+    """A transfer: a load that ``barrier`` counts, or a store if that is None.
+
+    ``cores`` is the mask of the cores that get what is loaded, or 0: this one.
+    """
 
     transfer: Transfer
     layer: int
     barrier: int | None
+    cores: int = 0
+    words: int = 1
+
+
+class Signal(NamedTuple):
+    """Copies 16 bytes from ``source`` to ``target`` in each of ``cores``, a mask, where ``barrier`` counts them."""
+
+    source: int
+    target: int
+    barrier: int
+    cores: int
     words: int = 1
 
 
@@ -93,6 +119,15 @@ class WaitKernels(NamedTuple):
     words: int = 1
 
 
+def _free_barrier(cast):
+    """Where the first core counts others that are ready for a multicast.
+
+    As of barriers of loads, there is another one for the next: a core is not ready for a multicast before it has got
+    the one that had the same barrier.
+    """
+    return _FREE + 8 * (cast % _LOADS)
+
+
 def _job_barrier(number):
     """Where the first of a job's pair of barriers lies."""
     return 8 * (_LOADS + 2 * (number % _JOBS))
@@ -102,7 +137,7 @@ def _job_barrier(number):
 class Span:
     """What an engine is expected to do from cycle ``start`` to ``end``.
 
-    ``engine`` is "load", "conv", "pe" or "store"; ``words`` of the bus are moved.
+    ``engine`` is "load", "conv", "pe" or "store"; ``words`` of the bus are moved, to so many ``receivers``.
     """
 
     engine: str
@@ -110,11 +145,83 @@ class Span:
     start: int
     end: int
     words: int = 0
+    receivers: int = 1
+
+
+def make_schedules(streams, machine, source):
+    """A :class:`Schedule` for each core.
+
+    Parameters
+    ----------
+    streams : list of Streams
+        Of each core.
+    machine : Machine
+    source : int
+        Global address of 16 bytes that fences may read.
+    """
+    together = _Together(len(streams))
+    schedules = [Schedule(own, machine, source, core, together) for core, own in enumerate(streams)]
+    nexts, events = {}, -1  # what each core would do next
+    while True:
+        if together.events != events:  # something that others may wait for
+            nexts, events = {core: each.next() for core, each in enumerate(schedules)}, together.events
+        ready = [core for core, step in nexts.items() if step]
+        if not ready:
+            break
+        core = min(ready, key=lambda core: nexts[core][0])
+        schedules[core].hand_over(nexts[core][1])
+        nexts[core] = schedules[core].next()
+    for schedule in schedules:
+        schedule.end()
+    return tuple(schedules)
+
+
+class _Together:
+    """What cores know of each other: when each comes to a meeting, is ready for a multicast, and gets it."""
+
+    def __init__(self, cores):
+        self.cores, self.everyone, self.events = cores, (1 << cores) - 1, 0
+        self._met, self._ready, self._brought = {}, {}, {}
+        self.ports = {"load": Port(), "store": Port()} if cores > 1 else {}
+
+    def meet(self, number, core, time):
+        """A core comes to a meeting."""
+        self._add(self._met, number, core, time)
+
+    def all_met(self, number):
+        """When all cores have come to a meeting; None if not all are known to."""
+        return self._all(self._met, number, self.cores)
+
+    def free(self, cast, core, time):
+        """A core is ready for a multicast."""
+        self._add(self._ready, cast, core, time)
+
+    def all_free(self, cast):
+        """When all cores but the first one are ready for a multicast; None if not all are known to be."""
+        return self._all(self._ready, cast, self.cores - 1)
+
+    def bring(self, cast, time):
+        """The bytes of a multicast land."""
+        self._brought[cast] = time
+        self.events += 1
+
+    def brought(self, cast):
+        """When they do; None if it is not known."""
+        return self._brought.get(cast)
+
+    def _add(self, times, number, core, time):
+        times.setdefault(number, {})[core] = time
+        self.events += 1
+
+    @staticmethod
+    def _all(times, number, count):
+        found = times.get(number, {})
+        return max(found.values(), default=0) if len(found) == count else None
 
 
 @dataclass(eq=False)
 class Schedule:
-    """The instructions of a program in order.
+    """The instructions of the program of a core in order.
 
     Parameters
     ----------
@@ -122,10 +229,12 @@ class Schedule:
     machine : Machine
     source : int
         Global address of 16 bytes that fences may read.
+    core : int
+    together : _Together
 
     Attributes
     ----------
-    instructions : list of Barrier, Hold, Command, Commit, Job, Instructions, Entry, KernelCall or WaitKernels
+    instructions : list of Barrier, Hold, Command, Commit, Job, Instructions, Entry, KernelCall, Signal or WaitKernels
     spans : list of Span
         What is expected to happen when.
     cycles : int
@@ -137,15 +246,17 @@ class Schedule:
     streams: object
     machine: object
     source: int
+    core: int
+    together: object
     instructions: list = field(default_factory=list)
     spans: list = field(default_factory=list)
     cycles: int = 0
     jobs: Counter = field(default_factory=Counter)
 
     def __post_init__(self):
-        self._counts = {"load": 0, "conv": 0, "pe": 0, "store": 0}  # steps that have been handed over
+        self._counts = dict.fromkeys(("load", "conv", "pe", "store", "meet"), 0)  # steps that have been handed over
         self._ends = {"load": [], "conv": [], "weights": [], "pe": [], "store": [], "written": []}
-        self._known = {"load": -1, "conv": -1, "weights": -1, "pe": -1}
+        self._known = {"load": -1, "conv": -1, "weights": -1, "pe": -1, "meet": -1}
         self._code, self._entries = None, Entries(self.machine.pe)  # what the processing engine holds
         self._early = {weights for _, _, weights, *_ in self.streams.loads}  # jobs whose weights are waited for
         self._phases, self._turns = [], [0] * _JOBS  # of each job, and how many there have been: of the second barriers
@@ -153,22 +264,43 @@ class Schedule:
         self._free = dict.fromkeys(("load", "conv", "pe", "store", "queue"), 0)
         for number in range(_LOADS + 2 * _JOBS):
             self._add(Barrier("init", 8 * number, 1))
-        streams = {"conv": self.streams.jobs, "pe": self.streams.calls, "store": self.streams.stores,
-                   "load": self.streams.loads}  # fmt: skip
-        hand_over = {"conv": self._conv, "pe": self._pe, "store": self._store, "load": self._load}
-        while pending := [name for name, steps in streams.items() if self._counts[name] < len(steps)]:
-            ready = {name: time for name in pending if (time := self._ready(name, streams)) is not None}
-            name = min(ready, key=lambda name: max(ready[name], self.cycles))
-            hand_over[name](*streams[name][self._counts[name]])
-            self._counts[name] += 1
+        self._steps = {"conv": self.streams.jobs, "pe": self.streams.calls, "store": self.streams.stores,
+                       "meet": self.streams.meets, "load": self.streams.loads}  # fmt: skip
+
+    def next(self):
+        """When the core hands over its next step, and the stream of it; None if all are done or wait for other cores.
+
+        A core alone has a next step until all are done.
+        """
+        pending = [name for name, steps in self._steps.items() if self._counts[name] < len(steps)]
+        ready = {name: max(time, self.cycles) for name in pending if (time := self._ready(name)) is not None}
+        if not ready:
+            assert not pending or self.together.cores > 1, "each step waits for another one"
+            return None
+        name = min(ready, key=ready.get)
+        return ready[name], name
+
+    def hand_over(self, name):
+        """Adds the instructions of the next step of a stream."""
+        hand_over = {"conv": self._conv, "pe": self._pe, "store": self._store, "meet": self._meet, "load": self._load}
+        hand_over[name](*self._steps[name][self._counts[name]])
+        self._counts[name] += 1
+
+    def end(self):
+        """The program is complete."""
+        left = {name: len(steps) - self._counts[name] for name, steps in self._steps.items()}
+        assert not any(left.values()), f"core {self.core} waits for other cores for ever, with steps left: {left}"
         self.cycles = max(self.cycles + _WORD_CYCLES, *self._free.values(), *self._ends["written"][-1:])
 
-    def _ready(self, name, streams):
+    def _ready(self, name):
         """When the next step of a stream can be handed over; None if it waits for what has not been handed over."""
-        _, *needs = streams[name][self._counts[name]]
+        step, *needs = self._steps[name][self._counts[name]]
         kinds = {"load": ("conv", "weights", "pe", "store", "written"), "conv": ("load", "pe"), "pe": ("load",),
-                 "store": ("conv", "load", "pe")}[name]  # fmt: skip
+                 "store": ("conv", "load", "pe"), "meet": ("load", "store")}[name]  # fmt: skip
         needs = dict(zip(kinds, needs, strict=True))
+        others = self._others(name, step)
+        if others is None:
+            return None
         if name == "load":
             needs["store"] = max(needs["store"], needs.pop("written"))
             needs["load"] = self._counts["load"] - _LOADS
@@ -177,8 +309,25 @@ class Schedule:
         counts = self._counts | {"weights": self._counts["conv"]}
         if any(number >= counts[kind] for kind, number in needs.items()):
             return None
-        return max((self._ends[kind][number] for kind, number in needs.items() if kind != "store" and number >= 0),
-                   default=0)  # fmt: skip
+        times = [self._end(kind, number) for kind, number in needs.items() if kind != "store" and number >= 0]
+        return None if None in times else max(times, default=others)
+
+    def _others(self, name, step):
+        """When other cores let a step be handed over; None if they have not yet handed over what it waits for."""
+        times = [0]
+        if name == "meet" and step.number:
+            times.append(self.together.all_met(step.number - 1))
+        elif name in ("load", "store") and not isinstance(step, Fence):
+            if step.met >= 0:
+                times.append(self.together.all_met(step.met))
+            if name == "load" and step.cast >= 0 and self.core == 0:
+                times.append(self.together.all_free(step.cast))
+        return None if None in times else max(times)
+
+    def _end(self, kind, number):
+        """When a step has ended; None if another core brings its bytes and has not yet handed that over."""
+        end = self._ends[kind][number]
+        return self.together.brought(-1 - end) if end < 0 else end
 
     def _add(self, instruction):
         self.instructions.append(instruction)
@@ -205,7 +354,15 @@ class Schedule:
             self._known["weights"] = max(self._known["weights"], number)
         elif kind == "weights":  # and the jobs before have ended
             self._known["conv"] = max(self._known["conv"], number - 1)
-        self.cycles = max(self.cycles, self._ends[kind][number])
+        self.cycles = max(self.cycles, self._end(kind, number))
+
+    def _wait_for_cores(self, number):
+        """The program waits until all cores have come to a meeting, if it does not know that they have."""
+        while self._known["meet"] < number:
+            self._known["meet"] += 1
+            turn, barrier = divmod(self._known["meet"], _MEETINGS)
+            self._add(Barrier("try_wait", MEETING[barrier], turn & 1))
+            self.cycles = max(self.cycles, self.together.all_met(self._known["meet"]))
 
     def _hold(self, state, store):
         """What follows in the access unit waits until a store has been read or written."""
@@ -217,8 +374,20 @@ class Schedule:
         for known in ("read",) if state == "read" else ("read", "written"):
             self._behind[known] = max(self._behind[known], store)
 
+    def _meet(self, step, loads, stores):
+        self._wait_for_cores(step.number - 1)
+        self._wait("load", loads)
+        self._hold("written", stores)
+        barrier = MEETING[step.number % _MEETINGS]
+        self._add(Barrier("expect_tx", barrier, BLOCK * self.together.cores))
+        self._add(Barrier("arrive", barrier, 1))
+        self._add(Signal(_TOKEN, _SCRATCH, barrier, self.together.everyone))
+        self.together.meet(step.number, self.core, max(self.cycles, self._free["queue"]) + _SIGNAL_CYCLES)
+
     def _load(self, step, jobs, weights, calls, read, written):
         number = self._counts["load"]
+        if not isinstance(step, Fence):
+            self._wait_for_cores(step.met)
         self._wait("load", number - _LOADS)
         self._wait("conv", jobs)
         self._wait("weights", weights)
@@ -229,8 +398,26 @@ class Schedule:
         barrier = 8 * (number % _LOADS)
         self._add(Barrier("expect_tx", barrier, sum(transfer.size for transfer in transfers)))
         self._add(Barrier("arrive", barrier, 1))
-        end = self._transfer("load", step.layer, transfers, barrier)
+        cast = not isinstance(step, Fence) and step.cast >= 0
+        if cast and self.core:
+            self._add(Signal(_TOKEN, _SCRATCH, _free_barrier(step.cast), 1))
+            self.together.free(step.cast, self.core, max(self.cycles, self._free["queue"]) + _SIGNAL_CYCLES)
+            self._ends["load"].append(-1 - step.cast)
+            return
+        if cast:
+            self._wait_for_room(step.cast)
+        end = self._transfer("load", step.layer, transfers, barrier, self.together.everyone if cast else 0)
         self._ends["load"].append(end + self.machine.latency)
+        if cast:
+            self.together.bring(step.cast, end + self.machine.latency)
+
+    def _wait_for_room(self, cast):
+        """The program of the first core waits until a multicast may write in all others."""
+        barrier = _free_barrier(cast)
+        self._add(Barrier("expect_tx", barrier, BLOCK * (self.together.cores - 1)))
+        self._add(Barrier("arrive", barrier, 1))
+        self._add(Barrier("try_wait", barrier, cast // _LOADS & 1))
+        self.cycles = max(self.cycles, self.together.all_free(cast))
 
     def _conv(self, step, loads, calls):
         number = self._counts["conv"]
@@ -269,6 +456,7 @@ class Schedule:
         self._ends["pe"].append(self._free["pe"])
 
     def _store(self, step, jobs, loads, calls):
+        self._wait_for_cores(step.met)
         self._wait("conv", jobs)
         self._wait("load", loads)
         self._wait("pe", calls)
@@ -276,14 +464,18 @@ class Schedule:
         self._ends["store"].append(end)
         self._ends["written"].append(end + self.machine.latency)
 
-    def _transfer(self, kind, layer, transfers, barrier):
+    def _transfer(self, kind, layer, transfers, barrier, cores=0):
         """The bus works in a direction for transfers; returns when it has ended."""
         for transfer in transfers:
-            self._add(Command(transfer, layer, barrier))
+            self._add(Command(transfer, layer, barrier, cores))
         if barrier is None:
             self._add(Commit())
         start = max(self.cycles, self._free[kind], self._free["queue"])
         sizes = [(each.map and each.map.place, each.size) for each in transfers]
-        end = self._free[kind] = start + sum(transfer_cycles(*size, self.machine) for size in sizes)
-        self.spans.append(Span(kind, layer, start, end, sum(moved(*size, self.machine.bus_bytes) for size in sizes)))
+        words = sum(moved(*size, self.machine.bus_bytes) for size in sizes)
+        end = start + sum(transfer_cycles(*size, self.machine) for size in sizes)
+        if self.together.ports:
+            end = max(end, self.together.ports[kind].pass_words(start, words))
+        self._free[kind] = end
+        self.spans.append(Span(kind, layer, start, end, words, max(cores.bit_count(), 1)))
         return end

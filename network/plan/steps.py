@@ -14,7 +14,7 @@ from tilewright.spec.conv import ConvOperation
 from ..lower.places import BLOCK, Cut
 
 __all__ = [
-    "Call", "Fence", "Jobs", "Load", "Map", "Segment", "Store", "Streams", "Touched", "Transfer", "block",
+    "Call", "Fence", "Jobs", "Load", "Map", "Meet", "Segment", "Store", "Streams", "Touched", "Transfer", "block",
     "far_blocks", "streams_of",
 ]  # fmt: skip
 
@@ -72,10 +72,22 @@ def block(far, near, size):
 
 @dataclass(eq=False)
 class Load:
-    """Transfers from global to shared memory that are waited for together."""
+    """Transfers from global to shared memory that are waited for together.
+
+    Attributes
+    ----------
+    transfers : list
+    layer : int
+    met : int
+        The meeting of all cores that comes before; -1 for none.
+    cast : int
+        Number of the multicast by which the first core brings the bytes to all cores; -1: each loads its own.
+    """
 
     transfers: list
     layer: int = 0
+    met: int = _NONE
+    cast: int = _NONE
 
 
 @dataclass(eq=False)
@@ -158,10 +170,19 @@ class Call:
 
 @dataclass(eq=False)
 class Store:
-    """Transfers from shared to global memory."""
+    """Transfers from shared to global memory. ``met`` is the meeting of all cores that comes before, or -1."""
 
     transfers: list
     layer: int = 0
+    met: int = _NONE
+
+
+@dataclass(eq=False)
+class Meet:
+    """The core tells all cores that it has done all layers up to ``layer``: loads have landed, stores are written."""
+
+    number: int
+    layer: int
 
 
 @dataclass(eq=False)
@@ -185,12 +206,15 @@ class Streams:
         The last load that must have landed before, and the last call that must have ended.
     calls : list of (Call, loads)
     stores : list of (Store, jobs, loads, calls)
+    meets : list of (Meet, loads, stores)
+        The last ones of the layers that are done.
     """
 
     loads: list
     jobs: list
     calls: list
     stores: list
+    meets: list
 
 
 class Touched:
@@ -209,14 +233,16 @@ class Touched:
             self._last[some] = number
 
 
-def streams_of(steps, smem_bytes, gmem_bytes):
-    """The :class:`Streams` of steps that are correct when they are executed one after the other."""
+def streams_of(steps, smem_bytes, gmem_bytes, core=0):
+    """The :class:`Streams` of the steps of a core, which are correct when they are executed one after the other."""
     landed, used, read_early, written_near, called, stored = (Touched(smem_bytes) for _ in range(6))
     fetched, written_far = (Touched(gmem_bytes) for _ in range(2))
-    loads, jobs, calls, stores, fences = [], [], [], [], []
+    loads, jobs, calls, stores, meets, fences = [], [], [], [], [], []
     for step in steps:
         if isinstance(step, Load):
-            sources, targets = far_blocks(step), _near((each.near, each.near + each.size) for each in step.transfers)
+            # What the first core brings is not read by this one.
+            sources = [] if core and step.cast > _NONE else far_blocks(step)
+            targets = _near((each.near, each.near + each.size) for each in step.transfers)
             jobs_there = max(used.last(targets), written_near.last(targets))
             loads.append((step, jobs_there, read_early.last(targets), called.last(targets), stored.last(targets),
                           written_far.last(sources)))  # fmt: skip
@@ -236,13 +262,20 @@ def streams_of(steps, smem_bytes, gmem_bytes):
             touched = _near(step.reads + step.writes)
             calls.append((step, landed.last(touched)))
             called.touch(touched, len(calls) - 1)
+        elif isinstance(step, Meet):
+            meets.append((step, _last_of(loads, step.layer), _last_of(stores, step.layer)))
         else:
             sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), far_blocks(step)
             loaded = max(landed.last(sources), fetched.last(targets))
             stores.append((step, written_near.last(sources), loaded, called.last(sources)))
             stored.touch(sources, len(stores) - 1)
             written_far.touch(targets, len(stores) - 1)
-    return Streams(loads, jobs, calls, stores)
+    return Streams(loads, jobs, calls, stores, meets)
+
+
+def _last_of(stream, layer):
+    """Number of the last step of a stream that belongs to one of the layers up to ``layer``."""
+    return max((number for number, (step, *_) in enumerate(stream) if step.layer <= layer), default=_NONE)
 
 
 def _near(spans):

@@ -7,12 +7,16 @@ from math import ceil, gcd, inf
 from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..graph import node_error
-from ..lower.places import LINE, Cut, Held, padded
+from ..lower.places import LINE, Cut, Held, as_cut, padded
 from .costs import FOLLOWS, HANDED, BandCosts, job_cost, moved, rows_needed, transfer_cycles
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
+from .shares import chunk, row_spans
 from .weights import Image, equal_tables
 
-__all__ = ["Split", "Tiler", "held_bytes"]
+__all__ = ["ROWS", "Split", "Tiler", "held_bytes"]
+
+#: How cores share a layer: each makes some rows, or some channels, of the output.
+ROWS, CHANNELS = "rows", "channels"
 
 #: Cycles from the end of a job until the access unit has the load that waited for it.
 _ISSUE = 40
@@ -60,6 +64,8 @@ class Split:
     output_bytes : int
     between_bytes : int
         Bytes of the tensor between two layers that are done together.
+    span : (int, int)
+        Output rows that the core makes: the first one and the end.
     cycles, ends : int
         Expected cycles, and those of them at both ends, which another range of the layer hides, or the next layer if it
         does not need the last results.
@@ -73,6 +79,7 @@ class Split:
     depth: int
     input_bytes: tuple
     output_bytes: int
+    span: tuple[int, int]
     between_bytes: int = 0
     cycles: int = 0
     ends: int = 0
@@ -100,9 +107,9 @@ class Split:
 
     def bands(self, layer):
         """Every band in order: image, first row, end."""
-        height = layer.output.height
-        return [(image, first, min(first + self.rows, height))
-                for image in range(layer.output.batch) for first in range(0, height, self.rows)]  # fmt: skip
+        start, end = self.span
+        return [(image, first, min(first + self.rows, end))
+                for image in range(layer.output.batch) for first in range(start, end, self.rows)]  # fmt: skip
 
 
 def held_bytes(layer):
@@ -127,21 +134,37 @@ class Tiler:
         self._cuts, self._splits = {}, {}
 
     def tiles(self, layer):
-        """A layer as a list of (layer, :class:`Split`): one, or several with fewer channels or columns each.
+        """What the first core does of a layer, a list of (layer, :class:`Split`).
 
-        ModelError with its sizes if nothing fits.
+        There is one, or several with fewer channels or columns each. ModelError with its sizes if nothing fits.
         """
+        return self.shares(layer)[0]
+
+    def shares(self, layer):
+        """For each core such a list; empty for a core without work."""
         if self.cycles(layer) is None:
             raise self._too_large(layer)
-        cuts, _ = self._cuts[_signature(layer)]
-        held = sum(held_bytes(layer))
-        return [(part, self._split(part, held)) for part in self._cut(layer, *cuts)]
+        (*cuts, way), _ = self._cuts[_signature(layer)]
+        held, cores = sum(held_bytes(layer)), self.machine.cores
+        if way == CHANNELS:
+            ranges = self._cut(layer, cuts[0] * cores, *cuts[1:])
+            return [[(part, self._split(part, held, way)) for part in _of_core(ranges, (core, cores))]
+                    for core in range(cores)]  # fmt: skip
+        parts = [(part, self._split(part, held, way)) for part in self._cut(layer, *cuts)]
+        return [[(part, replace(split, span=span)) for part, split in parts if span[0] < span[1]]
+                for span in row_spans(layer.output.height, cores)]  # fmt: skip
+
+    def way(self, layer):
+        """How cores share a layer: ROWS or CHANNELS."""
+        return self._cuts[_signature(layer)][0][-1]
 
     def cycles(self, layer):
         """Expected cycles of a layer; None if nothing fits."""
         key = _signature(layer)
         if key not in self._cuts:
-            self._cuts[key] = self._best_cuts(layer)
+            ways = (ROWS, CHANNELS) if self.machine.cores > 1 else (ROWS,)
+            found = [best for way in ways if (best := self._best_cuts(layer, way))]
+            self._cuts[key] = min(found, key=lambda best: best[1], default=None)
         return self._cuts[key] and self._cuts[key][1]
 
     def _cut(self, layer, channels, columns, gaps):
@@ -152,27 +175,29 @@ class Tiler:
         parts = cut_layer(layer, channels, columns, self.machine.conv.row_bytes) if cut else [layer]
         return [with_gaps(part, self.machine.conv) for part in parts] if gaps else parts
 
-    def _best_cuts(self, layer):
-        """The best numbers of ranges of channels and of columns, whether with gaps, and the cycles.
+    def _best_cuts(self, layer, way):
+        """The best numbers of ranges of channels and of columns, whether with gaps, ``way``, and the cycles.
 
-        None if nothing fits.
+        Channels are those of a core if cores share a layer by channels. None if nothing fits.
         """
         output, costs, before, least = layer.output, {}, None, inf
         whole = any(part.element * sum(part.out_channels) > output.channels for part in layer.parts)
-        needed = min(self._needed(layer, gaps) for gaps in (False, True))
+        needed = min(self._needed(layer, gaps) for gaps in (False, True)) / self.machine.cores
+        ranges = self.machine.cores if way == CHANNELS else 1
         for columns in _COLUMN_CUTS:
             worse = 0
             for channels in (*_CHANNEL_CUTS, *_MORE_CHANNEL_CUTS):
-                if columns > output.width or channels > ceil(output.channels / self.machine.conv.row_bytes):
+                all_channels = ranges * channels
+                if columns > output.width or all_channels > ceil(output.channels / self.machine.conv.row_bytes):
                     continue
-                if (channels > 1 and output.element > 1) or (whole and (channels, columns) != (1, 1)):
+                if (all_channels > 1 and output.element > 1) or (whole and (all_channels, columns) != (1, 1)):
                     continue  # sums of 32 bits are cut to units of weights alone
                 if layer.sums and (columns > 1 or (channels > 1 and layer.sums.sources[0].row_pitch > output.channels)):
                     continue  # a line of the sums is whole pixels, or some channels of one
                 if costs and channels in _MORE_CHANNEL_CUTS:
                     break
                 for gaps in (False, True):
-                    cycles = self._cost(layer, channels, columns, gaps)
+                    cycles = self._cost(layer, channels, columns, gaps, way)
                     if cycles is not None:
                         costs[channels, columns, gaps] = cycles
                 cheapest = min(costs.values(), default=inf)
@@ -185,7 +210,7 @@ class Tiler:
             if best and (best == before or costs[best] <= _GOOD * needed):
                 break
             before = best
-        return (best, costs[best]) if best else None
+        return ((*best, way), costs[best]) if best else None
 
     def _needed(self, layer, gaps):
         """Cycles of the engine if each part is one job."""
@@ -195,26 +220,28 @@ class Tiler:
         return layer.output.batch * sum(count * job_cost(stage, part, channels, part.rows, conv).cycles
                                         for (stage, part), channels, count in costs)  # fmt: skip
 
-    def _cost(self, layer, *cuts):
-        """Expected cycles of a layer with these cuts; None if it does not fit."""
-        parts = self._cut(layer, *cuts)
+    def _cost(self, layer, channels, columns, gaps, way):
+        """Expected cycles of the first core's share of a layer with these cuts; None if it does not fit."""
+        cores = self.machine.cores
+        parts = self._cut(layer, channels * cores if way == CHANNELS else channels, columns, gaps)
         if parts != [layer] and not all(legal(part, self.machine) for part in parts):
             return None
         held = sum(held_bytes(layer))
-        splits = [self._split(part, held) for part in parts]
+        splits = [self._split(part, held, way) for part in (_of_core(parts, (0, cores)) if way == CHANNELS else parts)]
         if None in splits:
             return None
         return sum(split.cycles for split in splits) - sum(split.ends for split in splits[1:])
 
-    def _split(self, layer, held):
+    def _split(self, layer, held, way):
         """The :class:`Split` of the fewest expected cycles; None if not even one row fits.
 
         ``held`` bytes of shared memory hold tensors that stay, also those that a range does not read.
         """
-        key = _signature(layer), held
+        key = _signature(layer), held, way
         if key not in self._splits:
-            image, height, room = _image(layer), layer.output.height, self.room - held
-            costs = BandCosts(layer, self.machine.conv)
+            image, room = _image(layer), self.room - held
+            spans = row_spans(layer.output.height, self.machine.cores if way == ROWS else 1)
+            costs, height = _Costs(layer, self.machine, spans, way), spans[0][1]
             unit = layer.rows_of_sum if layer.sums else 1
             choices = sorted({ceil(height / bands / unit) * unit for bands in _BANDS if bands <= height} | {unit})
             splits = [split for rows in choices for split in _of_rows(layer, self.machine, image, costs, rows, room)]
@@ -223,7 +250,8 @@ class Tiler:
         return best and replace(best, image=_image(layer))
 
     def _too_large(self, layer):
-        split = next(_candidates(layer, self.machine, _image(layer), 1, 0))
+        spans = row_spans(layer.output.height, 1)
+        split = next(_candidates(layer, self.machine, _image(layer), spans, 1, 0))
         return node_error(
             layer.name,
             layer.operator,
@@ -231,6 +259,26 @@ class Tiler:
             f"{split.units.largest + split.image.table_bytes} of weights, more than the {self.room} bytes of shared "
             f"memory, and it cannot be cut further",
         )
+
+
+class _Costs(BandCosts):
+    """Costs of bands of the first core, and machines with what it gets of the port.
+
+    Cores that share a layer by rows get its weights by multicast, those that share it by channels get its pixels.
+    """
+
+    def __init__(self, layer, machine, spans, way):
+        super().__init__(layer, machine.conv, spans)
+        self.machine, self.spans, share = machine, spans, machine.share
+        self.weights, self.pixels = (machine, share) if way == ROWS else (share, machine)
+        self.results = share
+
+
+def _of_core(ranges, share):
+    """The ranges of one core: those of some ranges of channels, with all their columns."""
+    channels = list(dict.fromkeys(as_cut(part.output).first_channel for part in ranges))
+    own = chunk(channels, share)
+    return [part for part in ranges if as_cut(part.output).first_channel in own]
 
 
 def _image(layer):
@@ -254,17 +302,16 @@ def _signature(layer):
 
 def _of_rows(layer, machine, image, costs, rows, room):
     """Splits with bands of ``rows`` that fit, with their expected cycles."""
-    for split in _candidates(layer, machine, image, rows, room):
+    for split in _candidates(layer, machine, image, costs.spans, rows, room):
         if split.room <= room:
-            cycles, ends = _expected(layer, split, costs, machine, room)
+            cycles, ends = _expected(layer, split, costs, room)
             yield replace(split, cycles=cycles, ends=ends)
 
 
-def _candidates(layer, machine, image, rows, room):
+def _candidates(layer, machine, image, spans, rows, room):
     """Splits with bands of ``rows``, whether they fit or not."""
-    height = layer.output.height
-    bands = ceil(height / rows)
-    needed = zip(layer.sources, rows_needed(layer, rows), strict=True)
+    bands = ceil(spans[0][1] / rows)
+    needed = zip(layer.sources, rows_needed(layer, rows, spans), strict=True)
     inputs = [0 if isinstance(place, Held) else count * place.row_pitch for place, count in needed]
     output_bytes = 0 if isinstance(layer.output, Held) else rows * layer.output.row_pitch
     between, inputs = (inputs[0], [0, *inputs[1:]]) if layer.first else (0, inputs)
@@ -277,7 +324,7 @@ def _candidates(layer, machine, image, rows, room):
     several = bands * layer.output.batch > 1
     for depth in (3, 2, 1) if several else (1,):
         common = {"rows": rows, "image": image, "depth": depth, "input_bytes": tuple(inputs),
-                  "output_bytes": output_bytes, "between_bytes": between}  # fmt: skip
+                  "output_bytes": output_bytes, "between_bytes": between, "span": spans[0]}  # fmt: skip
         free = room - Split(**common, units=image.units(1 << 40, step), resident=False, slots=0).room
         weights = image.size - image.table_bytes
         if weights <= free:
@@ -312,17 +359,18 @@ def _bus(size, machine):
     return transfer_cycles(None, size, machine)
 
 
-def _expected(layer, split, costs, machine, room):
+def _expected(layer, split, costs, room):
     """Expected cycles of a layer, and how many of them are at its ends.
 
     A band, or each unit if weights do not stay, takes as long as the longest of its loads, jobs and stores.
     """
-    height, soon = layer.output.height, machine.latency + _ISSUE + HANDED
-    units = [(jobs, last, _bus(size, machine), number) for jobs, last, size, number in costs.units(split.units)]
+    machine, height = costs.machine, costs.spans[0][1]
+    soon = machine.latency + _ISSUE + HANDED
+    units = [(jobs, last, _bus(size, costs.weights), number) for jobs, last, size, number in costs.units(split.units)]
     weights = sum(load * number for *_, load, number in units)
     loads = zip(layer.sources, split.input_bytes, strict=True)
-    brought = sum(transfer_cycles(place, size, machine) for place, size in loads)
-    stored = transfer_cycles(layer.output, split.output_bytes, machine)
+    brought = sum(transfer_cycles(place, size, costs.pixels) for place, size in loads)
+    stored = transfer_cycles(layer.output, split.output_bytes, costs.results)
     words = moved(layer.output, split.output_bytes, machine.bus_bytes)
     total, count = 0, ceil(height / split.rows) * layer.output.batch
     for rows, again, repeated in costs.bands(split.rows, split.resident):
@@ -366,5 +414,6 @@ def _expected(layer, split, costs, machine, room):
     # With half of the memory, the first weights are loaded during the layer before, and the next ones during this one.
     if split.room <= room // 2:
         return total + ends, ends
-    waited = _bus(split.image.table_bytes + split.units[0].end - split.units[0].start, machine) + machine.latency
+    first_bytes = split.image.table_bytes + split.units[0].end - split.units[0].start
+    waited = _bus(first_bytes, costs.weights) + machine.latency
     return total + ends + 2 * waited + (HANDED if first == FOLLOWS else 0), 0

@@ -89,8 +89,8 @@ def test_expected_cycles_are_those_of_the_hardware(session, name, latency):
     compiled = network.compile(graph, replace(MACHINES["unit"], latency=latency))
     session.configure(latency=latency)
     _, run = run_on(session, compiled, compiled.memory(inputs))
-    print(f"{name}: {compiled.plan.schedule.cycles:,} cycles expected, {run.cycles:,} on the hardware")
-    assert 0.9 <= compiled.plan.schedule.cycles / run.cycles <= 1.1
+    print(f"{name}: {compiled.plan.cycles:,} cycles expected, {run.cycles:,} on the hardware")
+    assert 0.9 <= compiled.plan.cycles / run.cycles <= 1.1
 
 
 def test_progress_counts_the_words_of_the_program(session):

@@ -211,4 +211,4 @@ def test_kernels_of_all_kinds(stall):
         session.shared_memory.write(0, np.zeros(len(session.shared_memory), np.uint8))
         data, run = run_on(session, compiled, compiled.memory(inputs))
     assert (data == compiled.run_golden(inputs)).all()
-    print(f"{compiled.plan.schedule.cycles:,} cycles expected, {run.cycles:,} on the hardware")
+    print(f"{compiled.plan.cycles:,} cycles expected, {run.cycles:,} on the hardware")

@@ -148,7 +148,7 @@ def _check(args):
         return 1
     plan = compiled.plan
     print(f"{args.model} is supported: {len(plan.layers)} layers, {plan.macs:,} multiplications, about "
-          f"{plan.schedule.cycles:,} cycles on preset {args.preset or 'default'}")  # fmt: skip
+          f"{plan.cycles:,} cycles on preset {args.preset or 'default'}")  # fmt: skip
     graph = compiled.graph
     hosted = [*graph.head, *graph.tail]
     if hosted:

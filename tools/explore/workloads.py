@@ -172,10 +172,10 @@ def _plan(point, session):
 def _of_program(compiled, run):
     """Figures of a program; without a run, those of its plan."""
     plan = compiled.plan
-    moved = {way: sum(span.words for span in plan.schedule.spans if span.engine == way) for way in ("load", "store")}
+    moved = {way: sum(span.words for span in plan.spans if span.engine == way) for way in ("load", "store")}
     limits = {"macs": ceil(plan.macs / plan.machine.conv.peak)} | moved
     bound = max(limits, key=limits.get)
-    expected = plan.schedule.cycles
+    expected = plan.cycles
     cycles = cycles_of(run) if run else expected
     words = (run.data_beats, run.write_beats) if run else (moved["load"], moved["store"])
     return _share(limits[bound], cycles, bound=bound, macs=round(100 * limits["macs"] / cycles, 2), expected=expected,

@@ -63,7 +63,7 @@ def _lines(session, preset):
         rows = sample_of(layer, session.params.conv.conv.peak)
         compiled, cycles = _run(session, layer, rows)
         macs, machine = sum(part.macs for part in compiled.plan.layers), compiled.plan.machine
-        moved = {way: sum(span.words for span in compiled.plan.schedule.spans if span.engine == way)
+        moved = {way: sum(span.words for span in compiled.plan.spans if span.engine == way)
                  for way in ("load", "store")}  # fmt: skip
         limits = {"macs": ceil(macs / machine.conv.peak)} | moved
         bound = max(limits, key=limits.get)
@@ -95,7 +95,7 @@ def _expected(session, preset, name, target):
     compiled = compile_network(maker.graph(), machine_of_core(session.params))
     limit = ceil(compiled.plan.macs / compiled.plan.machine.conv.peak)
     target = target and 1 / target
-    yield share(preset, f"{name}: expected", _LATENCY, limit, compiled.plan.schedule.cycles, target)
+    yield share(preset, f"{name}: expected", _LATENCY, limit, compiled.plan.cycles, target)
     if os.environ.get("LONG"):
         run = run_compared(session, compiled, maker.draw(), name)
         yield share(preset, name, _LATENCY, limit, cycles_of(run), target)

@@ -56,8 +56,8 @@ def rows(names, preset):
             yield Row(name, reasons=tuple(reasons))
             continue
         plan = compile_network(read_model(model), preset).plan
-        words = sum(span.words for span in plan.schedule.spans if span.engine == "load")
-        cycles = plan.schedule.cycles
+        words = sum(span.words for span in plan.spans if span.engine == "load")
+        cycles = plan.cycles
         yield Row(name, plan.macs, cycles, 100 * plan.macs / MACHINES[preset].conv.peak / cycles, words)
 
 

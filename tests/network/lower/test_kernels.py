@@ -134,7 +134,7 @@ def test_jobs_run_beside_kernels(check_program):
     scores = maker.softmax(maker.product(q, maker.transpose(k, 1, 0)))
     maker.normalise(maker.matrix(maker.product(scores, v), 64))
     compiled = check_program(maker, "default", races=True)
-    spans = compiled.plan.schedule.spans
+    spans = compiled.plan.spans
     (kernel,) = (number for number, layer in enumerate(compiled.plan.layers) if layer.operator == "Softmax")
     first, last = (
         pick(span.start for span in spans if span.layer == kernel and span.engine == "pe") for pick in (min, max)

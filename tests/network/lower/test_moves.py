@@ -110,8 +110,8 @@ def test_transposes_are_products(shape, machine, check_program):
     maker = NetworkMaker()
     maker.transpose(maker.input(shape), 0, 2, 1)
     compiled = check_program(maker, machine, races=True)
-    assert compiled.plan.schedule.cycles < np.prod(shape)
-    jobs = [job for job in compiled.plan.schedule.streams.jobs for job in job[0].jobs]
+    assert compiled.plan.cycles < np.prod(shape)
+    jobs = [job for job in compiled.plan.schedules[0].streams.jobs for job in job[0].jobs]
     assert any(job["operation"] == ConvOperation.CONVOLUTION for job in jobs)
 
 
@@ -121,7 +121,7 @@ def test_bands_of_a_transpose_load_only_their_bytes(shape, check_program):
     maker = NetworkMaker()
     maker.transpose(maker.input(shape), 0, 2, 1)
     compiled = check_program(maker, races=True)
-    streams = compiled.plan.schedule.streams
+    streams = compiled.plan.schedules[0].streams
     loaded = sum(each.size for step, *_ in streams.loads for each in getattr(step, "transfers", ()))
     assert len(streams.stores) > 1 and loaded < np.prod(shape) + 6000
 

@@ -31,7 +31,7 @@ def test_products_of_heads():
         scores, moves, results = plan.layers
         assert (bool(scores.moves), bool(moves.moves), bool(results.moves)) == (False, True, False)
         assert scores.macs == results.macs == HEADS * rows * rows * DEEP
-        ends = [max(span.end for span in plan.schedule.spans if span.layer == number) for number in range(3)]
+        ends = [max(span.end for span in plan.spans if span.layer == number) for number in range(3)]
         cycles = ends[0] + ends[2] - ends[1]
         share = round(100 * plan.macs / plan.machine.conv.peak / cycles, 1)
         lines[f"{rows} rows"] = {"cycles": cycles, "share": share, "transpose": ends[1] - ends[0]}

@@ -83,7 +83,7 @@ def test_no_single_placement_is_as_good(monkeypatch):
     x = maker.conv(maker.input((1, 192, 7, 7)), 192)
     maker.add(maker.conv(maker.conv(maker.conv(x, 1152), 1152, 5, groups=1152), 192), x)
     graph, ways = maker.graph(), Placer._placements
-    best = network.compile(graph, "default").plan.schedule.cycles
+    best = network.compile(graph, "default").plan.cycles
     for number in range(4):
 
         def one(*place, number=number):
@@ -91,7 +91,7 @@ def test_no_single_placement_is_as_good(monkeypatch):
             return [found[number % len(found)]]
 
         monkeypatch.setattr(Placer, "_placements", one)
-        assert best < network.compile(graph, "default").plan.schedule.cycles
+        assert best < network.compile(graph, "default").plan.cycles
 
 
 def test_ranges_of_columns_find_their_weights():
@@ -102,7 +102,7 @@ def test_ranges_of_columns_find_their_weights():
     compiled = network.compile(graph, "default")
     ((_, split), *others), (weights, *_) = compiled.plan.tiles[0], compiled.plan.images
     assert len(others) > 1 and split.resident
-    loads = [step for step, *_ in compiled.plan.schedule.streams.loads if isinstance(step, Load)]
+    loads = [step for step, *_ in compiled.plan.schedules[0].streams.loads if isinstance(step, Load)]
     places = [each.near for step in loads for each in step.transfers if each.far == weights]
     assert len(places) == 2  # the first range begins elsewhere
     assert places[0] != places[1]

@@ -46,7 +46,7 @@ def test_a_tensor_without_other_readers_is_not_stored(checked):
     layers = compiled.plan.layers
     tags = {layer.output.name for layer in layers if isinstance(layer.output, Held)}
     read_again = {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
-    stored = {span.layer for span in compiled.plan.schedule.spans if span.engine == "store"}
+    stored = {span.layer for span in compiled.plan.spans if span.engine == "store"}
     for number, layer in enumerate(layers):
         kept = layer.output.name not in tags or layer.output.name in read_again
         assert (number in stored) == kept, layer.name
