@@ -3,12 +3,14 @@
 Each stream keeps its order, so a kernel runs beside jobs only if its loads come between theirs.
 """
 
+from bisect import bisect_right
+
 from .steps import Call, Jobs, Load, Touched, far_blocks
 
 __all__ = ["interleaved"]
 
 
-def interleaved(steps, kernels, gmem_bytes):
+def interleaved(steps, kernels, gmem_bytes, points=()):
     """``steps`` in an order in which steps of kernels come between the others, about when they can begin.
 
     Parameters
@@ -18,11 +20,13 @@ def interleaved(steps, kernels, gmem_bytes):
     kernels : set of int
         Numbers of the layers of kernels, which share no bytes of shared memory with others.
     gmem_bytes : int
+    points : sequence of int
+        The layers after which cores meet.
     """
     queues = {True: [], False: []}
     for step in steps:
         queues[step.layer in kernels].append(step)
-    needed = _needed(steps, kernels, gmem_bytes)
+    needed = _needed(steps, kernels, gmem_bytes, points)
     emitted, times, order = {True: 0, False: 0}, {True: 0, False: 0}, []
     ends = {True: [], False: []}  # when each step has been done, about
     while len(order) < len(steps):
@@ -40,8 +44,9 @@ def interleaved(steps, kernels, gmem_bytes):
     return order
 
 
-def _needed(steps, kernels, gmem_bytes):
+def _needed(steps, kernels, gmem_bytes, points):
     """For each step, by whether it is of a kernel, the last step of the other kind that must come before; or -1."""
+    layers = {kind: [step.layer for step in steps if (step.layer in kernels) == kind] for kind in (True, False)}
     wrote, read = ({kind: Touched(gmem_bytes) for kind in (True, False)} for _ in range(2))
     needed = {True: [], False: []}
     for step in steps:
@@ -52,6 +57,8 @@ def _needed(steps, kernels, gmem_bytes):
             before = max(before, wrote[not kind].last(blocks))
             if not isinstance(step, Load):
                 before = max(before, read[not kind].last(blocks))
+            if step.met >= 0:  # a meeting is after all steps of the layers before
+                before = max(before, bisect_right(layers[not kind], points[step.met]) - 1)
             (read if isinstance(step, Load) else wrote)[kind].touch(blocks, len(needed[kind]))
         needed[kind].append(before)
     return needed

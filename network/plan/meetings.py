@@ -7,7 +7,7 @@ import numpy as np
 from ..lower.places import BLOCK
 from .steps import Load, Meet, Store, far_blocks
 
-__all__ = ["let_meet", "share_loads"]
+__all__ = ["find_meetings", "share_loads", "with_meetings"]
 
 
 def share_loads(steps, kernels):
@@ -43,8 +43,10 @@ def _keys(steps, layer):
     return keys
 
 
-def let_meet(steps, gmem_bytes):
-    """The steps of each core with meetings: no core accesses what another one has not written, or still reads.
+def find_meetings(steps, gmem_bytes):
+    """The layers after which cores meet, so that none accesses what another one has not written, or still reads.
+
+    Steps that wait for a meeting get its number.
 
     Parameters
     ----------
@@ -74,10 +76,10 @@ def let_meet(steps, gmem_bytes):
         for core, step in layers[layer]:
             for some in far_blocks(step):
                 (read if isinstance(step, Load) else wrote)[core][some] = layer
-    return [_with_meetings(own, points) for own in steps]
+    return points
 
 
-def _with_meetings(steps, points):
+def with_meetings(steps, points):
     """The steps of a core with a :class:`Meet` after the last step of the layers that it is about."""
     ends = [max((place + 1 for place, step in enumerate(steps) if step.layer <= layer), default=0) for layer in points]
     result, done = [], 0

@@ -12,7 +12,7 @@ from ..lower.places import LINE, Held, padded
 from .channel_steps import channel_bytes
 from .interleave import interleaved
 from .kernel_steps import KernelImage, least_bytes
-from .meetings import let_meet, share_loads
+from .meetings import find_meetings, share_loads, with_meetings
 from .move_steps import Identity, has_transposes
 from .placing import Placer
 from .schedule import make_schedules
@@ -137,11 +137,13 @@ def _make_plan(lowered, machine, kept, kernel_room):
         placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
                         kernel_room=kernel_room)  # fmt: skip
         steps = placer.steps(layers, tiles, needed)
-        if kernel_room:
-            steps = [interleaved(own, kernels, end) for own in steps]
+        points = ()
         if machine.cores > 1:
             share_loads(steps, kernels)
-            steps = let_meet(steps, end)
+            points = find_meetings(steps, end)
+        if kernel_room:
+            steps = [interleaved(own, kernels, end, points) for own in steps]
+        steps = [with_meetings(own, points) for own in steps]
         streams = [streams_of(own, machine.smem_bytes, end, core) for core, own in enumerate(steps)]
         choices.append((make_schedules(streams, machine, end), steps))
     schedules, steps = min(choices, key=lambda pair: max(schedule.cycles for schedule in pair[0]))

@@ -4,6 +4,7 @@ Programs of several cores are made together, so that no core waits for what anot
 (docs/network.md, "On many cores").
 """
 
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from ..lower.places import BLOCK
 from .costs import HANDED, moved, transfer_cycles
 from .entries import Entries
 from .port import Port
-from .steps import Fence, Segment, Transfer
+from .steps import Fence, Segment, Transfer, is_cast
 
 __all__ = [
     "MEETING", "Barrier", "Command", "Commit", "Hold", "Instructions", "Job", "KernelCall", "Schedule", "Signal",
@@ -23,11 +24,12 @@ __all__ = [
 #: one after the other from address 0 of shared memory on; then the block that fences load.
 _LOADS, _JOBS = 8, 3
 _SCRATCH = 8 * (_LOADS + 2 * _JOBS)
-#: In a cluster: two barriers of meetings, which take turns, then those of the cores that are ready for multicasts, one
-#: for each barrier of loads, then 16 bytes that are copied to signal to cores.
-_MEETINGS = 2
+#: In a cluster: barriers of meetings, of cores that are ready for multicasts, and of multicasts, which take turns; then
+#: 16 bytes that are copied to signal to cores.
+_MEETINGS, _CASTS = 2, 4
 _FREE = _SCRATCH + BLOCK + 8 * _MEETINGS
-_TOKEN = _FREE + 8 * _LOADS
+_BROUGHT = _FREE + 8 * _CASTS
+_TOKEN = _BROUGHT + 8 * _CASTS
 #: The barriers of a cluster, which must be ready for one arrival before any program starts: first and end.
 MEETING = range(_SCRATCH + BLOCK, _TOKEN, 8)
 #: Cycles of a word of a program.
@@ -122,10 +124,14 @@ class WaitKernels(NamedTuple):
 def _free_barrier(cast):
     """Where the first core counts others that are ready for a multicast.
 
-    As of barriers of loads, there is another one for the next: a core is not ready for a multicast before it has got
-    the one that had the same barrier.
+    A core is not ready for a multicast before it has got the one that had the same barrier.
     """
-    return _FREE + 8 * (cast % _LOADS)
+    return _FREE + 8 * (cast % _CASTS)
+
+
+def _load_barrier(kind, place):
+    """Where the barrier of a load for this core alone lies, or of a multicast."""
+    return 8 * (place % _LOADS) if kind == "load" else _BROUGHT + 8 * (place % _CASTS)
 
 
 def _job_barrier(number):
@@ -256,7 +262,8 @@ class Schedule:
     def __post_init__(self):
         self._counts = dict.fromkeys(("load", "conv", "pe", "store", "meet"), 0)  # steps that have been handed over
         self._ends = {"load": [], "conv": [], "weights": [], "pe": [], "store": [], "written": []}
-        self._known = {"load": -1, "conv": -1, "weights": -1, "pe": -1, "meet": -1}
+        self._known = {"load": -1, "cast": -1, "conv": -1, "weights": -1, "pe": -1, "meet": -1}
+        self._issued = {"load": [], "cast": []}  # loads for this core alone, and multicasts, by their numbers
         self._code, self._entries = None, Entries(self.machine.pe)  # what the processing engine holds
         self._early = {weights for _, _, weights, *_ in self.streams.loads}  # jobs whose weights are waited for
         self._phases, self._turns = [], [0] * _JOBS  # of each job, and how many there have been: of the second barriers
@@ -303,14 +310,16 @@ class Schedule:
             return None
         if name == "load":
             needs["store"] = max(needs["store"], needs.pop("written"))
-            needs["load"] = self._counts["load"] - _LOADS
+            needs["load"] = self._before(step)
         elif name == "conv":
             needs["conv"] = self._counts["conv"] - _JOBS
         counts = self._counts | {"weights": self._counts["conv"]}
-        if any(number >= counts[kind] for kind, number in needs.items()):
+        needs = [(kind, each) for kind, number in needs.items()
+                 for each in (number if kind == "load" else (number,)) if each >= 0]  # fmt: skip
+        if any(number >= counts[kind] for kind, number in needs):
             return None
-        times = [self._end(kind, number) for kind, number in needs.items() if kind != "store" and number >= 0]
-        return None if None in times else max(times, default=others)
+        times = [others, *(self._end(*need) for need in needs if need[0] != "store")]
+        return None if None in times else max(times)
 
     def _others(self, name, step):
         """When other cores let a step be handed over; None if they have not yet handed over what it waits for."""
@@ -320,9 +329,14 @@ class Schedule:
         elif name in ("load", "store") and not isinstance(step, Fence):
             if step.met >= 0:
                 times.append(self.together.all_met(step.met))
-            if name == "load" and step.cast >= 0 and self.core == 0:
+            if self.core == 0 and is_cast(step):
                 times.append(self.together.all_free(step.cast))
         return None if None in times else max(times)
+
+    def _before(self, step):
+        """The load that had the barrier of the next load before, in a tuple, or none."""
+        kind, count = ("cast", _CASTS) if is_cast(step) else ("load", _LOADS)
+        return self._issued[kind][-count:][:1] if len(self._issued[kind]) >= count else ()
 
     def _end(self, kind, number):
         """When a step has ended; None if another core brings its bytes and has not yet handed that over."""
@@ -334,7 +348,7 @@ class Schedule:
         self.cycles += _WORD_CYCLES * instruction.words
 
     def _wait(self, kind, number):
-        """The program waits for a load, for jobs or for their weights, if it does not know that they have ended."""
+        """The program waits for jobs, for their weights or for calls, if it does not know that they have ended."""
         if number <= self._known[kind]:
             return
         if kind == "pe":  # there is no barrier of a call: all of them are waited for
@@ -342,10 +356,7 @@ class Schedule:
             self._known["pe"] = self._counts["pe"] - 1
             self.cycles = max(self.cycles, self._ends["pe"][-1])
             return
-        if kind == "load":
-            barrier, phase = 8 * (number % _LOADS), number // _LOADS
-        else:
-            barrier, phase = _job_barrier(number), number // _JOBS
+        barrier, phase = _job_barrier(number), number // _JOBS
         if kind == "weights":
             barrier, phase = barrier + 8, self._phases[number]
         self._add(Barrier("try_wait", barrier, phase & 1))
@@ -355,6 +366,18 @@ class Schedule:
         elif kind == "weights":  # and the jobs before have ended
             self._known["conv"] = max(self._known["conv"], number - 1)
         self.cycles = max(self.cycles, self._end(kind, number))
+
+    def _wait_for_loads(self, numbers):
+        """The program waits for loads, if it does not know that they have landed."""
+        for number in numbers:
+            kind = "cast" if is_cast(self.streams.loads[number][0]) else "load"
+            if number > self._known[kind]:
+                place = bisect_left(self._issued[kind], number)
+                turn = place // (_LOADS if kind == "load" else _CASTS)
+                self._add(Barrier("try_wait", _load_barrier(kind, place), turn & 1))
+                for each in ("load", "cast") if self.core == 0 else (kind,):
+                    self._known[each] = max(self._known[each], number)
+                self.cycles = max(self.cycles, self._end("load", number))
 
     def _wait_for_cores(self, number):
         """The program waits until all cores have come to a meeting, if it does not know that they have."""
@@ -376,7 +399,7 @@ class Schedule:
 
     def _meet(self, step, loads, stores):
         self._wait_for_cores(step.number - 1)
-        self._wait("load", loads)
+        self._wait_for_loads(loads)
         self._hold("written", stores)
         barrier = MEETING[step.number % _MEETINGS]
         self._add(Barrier("expect_tx", barrier, BLOCK * self.together.cores))
@@ -388,17 +411,19 @@ class Schedule:
         number = self._counts["load"]
         if not isinstance(step, Fence):
             self._wait_for_cores(step.met)
-        self._wait("load", number - _LOADS)
+        kind = "cast" if is_cast(step) else "load"
+        self._wait_for_loads(self._before(step))
+        self._issued[kind].append(number)
         self._wait("conv", jobs)
         self._wait("weights", weights)
         self._wait("pe", calls)
         self._hold("written", written)
         self._hold("read", read)
         transfers = [Transfer(_SCRATCH, BLOCK, self.source)] if isinstance(step, Fence) else step.transfers
-        barrier = 8 * (number % _LOADS)
+        barrier = _load_barrier(kind, len(self._issued[kind]) - 1)
         self._add(Barrier("expect_tx", barrier, sum(transfer.size for transfer in transfers)))
         self._add(Barrier("arrive", barrier, 1))
-        cast = not isinstance(step, Fence) and step.cast >= 0
+        cast = kind == "cast"
         if cast and self.core:
             self._add(Signal(_TOKEN, _SCRATCH, _free_barrier(step.cast), 1))
             self.together.free(step.cast, self.core, max(self.cycles, self._free["queue"]) + _SIGNAL_CYCLES)
@@ -416,13 +441,13 @@ class Schedule:
         barrier = _free_barrier(cast)
         self._add(Barrier("expect_tx", barrier, BLOCK * (self.together.cores - 1)))
         self._add(Barrier("arrive", barrier, 1))
-        self._add(Barrier("try_wait", barrier, cast // _LOADS & 1))
+        self._add(Barrier("try_wait", barrier, cast // _CASTS & 1))
         self.cycles = max(self.cycles, self.together.all_free(cast))
 
     def _conv(self, step, loads, calls):
         number = self._counts["conv"]
         self._wait("conv", number - _JOBS)
-        self._wait("load", loads)
+        self._wait_for_loads(loads)
         self._wait("pe", calls)
         early, barrier = number in self._early, _job_barrier(number)
         for fields in step.jobs[:-1]:
@@ -438,7 +463,7 @@ class Schedule:
         self._ends["conv"].append(self._free["conv"])
 
     def _pe(self, step, loads):
-        self._wait("load", loads)
+        self._wait_for_loads(loads)
         segments, entries, used = self._entries.of(step)
         self._wait("pe", used)
         for entry in entries:
@@ -458,7 +483,7 @@ class Schedule:
     def _store(self, step, jobs, loads, calls):
         self._wait_for_cores(step.met)
         self._wait("conv", jobs)
-        self._wait("load", loads)
+        self._wait_for_loads(loads)
         self._wait("pe", calls)
         end = self._transfer("store", step.layer, step.transfers, None)
         self._ends["store"].append(end)

@@ -15,7 +15,7 @@ from ..lower.places import BLOCK, Cut
 
 __all__ = [
     "Call", "Fence", "Jobs", "Load", "Map", "Meet", "Segment", "Store", "Streams", "Touched", "Transfer", "block",
-    "far_blocks", "streams_of",
+    "far_blocks", "is_cast", "streams_of",
 ]  # fmt: skip
 
 _NONE = -1
@@ -203,7 +203,8 @@ class Streams:
         The last jobs that touch the destination, the last jobs that signal when they have read weights there, the last
         call that touches it, the store that reads it, the store that writes the source; -1 for none.
     jobs : list of (Jobs, loads, calls)
-        The last load that must have landed before, and the last call that must have ended.
+        The last loads that must have landed before, a tuple: loads that one core issues land in order. And the last
+        call that must have ended.
     calls : list of (Call, loads)
     stores : list of (Store, jobs, loads, calls)
     meets : list of (Meet, loads, stores)
@@ -235,25 +236,26 @@ class Touched:
 
 def streams_of(steps, smem_bytes, gmem_bytes, core=0):
     """The :class:`Streams` of the steps of a core, which are correct when they are executed one after the other."""
-    landed, used, read_early, written_near, called, stored = (Touched(smem_bytes) for _ in range(6))
+    used, read_early, written_near, called, stored = (Touched(smem_bytes) for _ in range(5))
+    landed = _Landed(smem_bytes, core)
     fetched, written_far = (Touched(gmem_bytes) for _ in range(2))
     loads, jobs, calls, stores, meets, fences = [], [], [], [], [], []
     for step in steps:
         if isinstance(step, Load):
             # What the first core brings is not read by this one.
-            sources = [] if core and step.cast > _NONE else far_blocks(step)
+            sources = [] if core and is_cast(step) else far_blocks(step)
             targets = _near((each.near, each.near + each.size) for each in step.transfers)
             jobs_there = max(used.last(targets), written_near.last(targets))
             loads.append((step, jobs_there, read_early.last(targets), called.last(targets), stored.last(targets),
                           written_far.last(sources)))  # fmt: skip
-            landed.touch(targets, len(loads) - 1)
+            landed.touch(targets, step, len(loads) - 1)
             fetched.touch(sources, len(loads) - 1)
         elif isinstance(step, Jobs):
             reads, weights, writes = _near(step.reads), _near(step.weights), _near(step.writes)
             leaving = stored.last(writes)
             needed = landed.last(reads + weights + writes)
             if leaving > _NONE:
-                needed = max(needed, _fence(leaving, loads, fences, step.layer))
+                needed = landed.latest(*needed, _fence(leaving, loads, fences, step.layer))
             jobs.append((step, needed, called.last(writes)))
             used.touch(reads, len(jobs) - 1)
             (read_early if step.early else used).touch(weights, len(jobs) - 1)
@@ -263,19 +265,45 @@ def streams_of(steps, smem_bytes, gmem_bytes, core=0):
             calls.append((step, landed.last(touched)))
             called.touch(touched, len(calls) - 1)
         elif isinstance(step, Meet):
-            meets.append((step, _last_of(loads, step.layer), _last_of(stores, step.layer)))
+            done = [[number for number, (other, *_) in enumerate(loads)
+                     if other.layer <= step.layer and is_cast(other) == cast] for cast in (False, True)]  # fmt: skip
+            ends = landed.latest(*(numbers[-1] for numbers in done if numbers))
+            meets.append((step, ends, max((number for number, (other, *_) in enumerate(stores)
+                                           if other.layer <= step.layer), default=_NONE)))  # fmt: skip
         else:
             sources, targets = _near((each.near, each.near + each.size) for each in step.transfers), far_blocks(step)
-            loaded = max(landed.last(sources), fetched.last(targets))
+            loaded = landed.latest(*landed.last(sources), fetched.last(targets))
             stores.append((step, written_near.last(sources), loaded, called.last(sources)))
             stored.touch(sources, len(stores) - 1)
             written_far.touch(targets, len(stores) - 1)
     return Streams(loads, jobs, calls, stores, meets)
 
 
-def _last_of(stream, layer):
-    """Number of the last step of a stream that belongs to one of the layers up to ``layer``."""
-    return max((number for number, (step, *_) in enumerate(stream) if step.layer <= layer), default=_NONE)
+class _Landed:
+    """The last loads to each block of shared memory: those for this core alone, and multicasts.
+
+    The first core issues both, in order; to others it brings the multicasts.
+    """
+
+    def __init__(self, size, core):
+        self._touched, self._core = {False: Touched(size), True: Touched(size)}, core
+
+    def touch(self, blocks, step, number):
+        self._touched[is_cast(step)].touch(blocks, number)
+
+    def last(self, blocks):
+        """The last loads that touch any of ``blocks``, a tuple."""
+        return self.latest(*(touched.last(blocks) for touched in self._touched.values()))
+
+    def latest(self, *numbers):
+        """Those of some loads, or -1, that have to be waited for."""
+        found = sorted({number for number in numbers if number > _NONE})
+        return tuple(found[-1:] if self._core == 0 else found)
+
+
+def is_cast(step):
+    """Whether a step is a multicast."""
+    return isinstance(step, Load) and step.cast > _NONE
 
 
 def _near(spans):
