@@ -50,7 +50,7 @@ def image_at(split, base, down, weights):
     return (weights, _buffers(split, base, down).tables) if split.resident and split.image.size else None
 
 
-def layer_steps(layer, split, base, down, addresses, weights, conv, held=None, loaded=False):
+def layer_steps(layer, split, base, down, addresses, weights, conv, held=None, loaded=False, apart=False):
     """Steps of a layer with buffers from ``base`` on in shared memory.
 
     Parameters
@@ -69,8 +69,10 @@ def layer_steps(layer, split, base, down, addresses, weights, conv, held=None, l
         Addresses of tensors that stay in shared memory.
     loaded : bool
         The range before has left all weights where :func:`image_at` says.
+    apart : bool
+        Sources of a band are loads of their own.
     """
-    return _Range(layer, split, _buffers(split, base, down), addresses, weights, conv, held or {}).steps(loaded)
+    return _Range(layer, split, _buffers(split, base, down), addresses, weights, conv, held or {}, apart).steps(loaded)
 
 
 @dataclass
@@ -84,6 +86,7 @@ class _Range:
     weights: int
     conv: object
     held: dict
+    apart: bool
 
     def __post_init__(self):
         self._costs, self._units = BandCosts(self.layer, self.conv), 0  # units that have been loaded
@@ -100,7 +103,8 @@ class _Range:
             transfers = [each for place, ((low, high), spot), size in places if high > low and size
                          for each in transfers_of(place, self.addresses, image, low, high, size, spot)]  # fmt: skip
             # Of two layers the one can be computed while rows of the other are loaded.
-            loads = [Load([each]) for each in transfers] if layer.first else [Load(transfers)] if transfers else []
+            apart = layer.first or self.apart
+            loads = [Load([each]) for each in transfers] if apart else [Load(transfers)] if transfers else []
             resident = split.resident and (number or loaded)
             for units in [list(split.units)] if resident else [[unit] for unit in split.units]:
                 fetched = [] if resident else self._fetch(*units)

@@ -124,7 +124,8 @@ class Placer:
                 own_image = image_at(split, base, down, weights[0])
                 loaded = own_image is not None and own_image == image
                 placements.append((own_image, lambda core, base=base, down=down, loaded=loaded: layer_steps(
-                    *tile[core], base, down, self._tensors, weights[core], machine.conv, self._held, loaded)))
+                    *tile[core], base, down, self._tensors, weights[core], machine.conv, self._held, loaded,
+                    machine.cores > 1)))  # fmt: skip
         return placements
 
     def _whole_steps(self, layer, low, high, down, core):

@@ -148,9 +148,10 @@ class Tiler:
         held, cores = sum(held_bytes(layer)), self.machine.cores
         if way == CHANNELS:
             ranges = self._cut(layer, cuts[0] * cores, *cuts[1:])
-            return [[(part, self._split(part, held, way)) for part in _of_core(ranges, (core, cores))]
+            common = _common(ranges, cores)
+            return [[(part, self._split(part, held, common)) for part in _of_core(ranges, (core, cores))]
                     for core in range(cores)]  # fmt: skip
-        parts = [(part, self._split(part, held, way)) for part in self._cut(layer, *cuts)]
+        parts = [(part, self._split(part, held)) for part in self._cut(layer, *cuts)]
         return [[(part, replace(split, span=span)) for part, split in parts if span[0] < span[1]]
                 for span in row_spans(layer.output.height, cores)]  # fmt: skip
 
@@ -227,21 +228,26 @@ class Tiler:
         if parts != [layer] and not all(legal(part, self.machine) for part in parts):
             return None
         held = sum(held_bytes(layer))
-        splits = [self._split(part, held, way) for part in (_of_core(parts, (0, cores)) if way == CHANNELS else parts)]
+        if way == CHANNELS:
+            common = _common(parts, cores)
+            splits = [self._split(part, held, common) for part in _of_core(parts, (0, cores))]
+        else:
+            splits = [self._split(part, held) for part in parts]
         if None in splits:
             return None
         return sum(split.cycles for split in splits) - sum(split.ends for split in splits[1:])
 
-    def _split(self, layer, held, way):
+    def _split(self, layer, held, common=None):
         """The :class:`Split` of the fewest expected cycles; None if not even one row fits.
 
-        ``held`` bytes of shared memory hold tensors that stay, also those that a range does not read.
+        ``held`` bytes of shared memory hold tensors that stay, also those that a range does not read. ``common`` says
+        which sources are the same for all cores, if they share the layer by channels; None: they share it by rows.
         """
-        key = _signature(layer), held, way
+        key = _signature(layer), held, common
         if key not in self._splits:
             image, room = _image(layer), self.room - held
-            spans = row_spans(layer.output.height, self.machine.cores if way == ROWS else 1)
-            costs, height = _Costs(layer, self.machine, spans, way), spans[0][1]
+            spans = row_spans(layer.output.height, self.machine.cores if common is None else 1)
+            costs, height = _Costs(layer, self.machine, spans, common), spans[0][1]
             unit = layer.rows_of_sum if layer.sums else 1
             choices = sorted({ceil(height / bands / unit) * unit for bands in _BANDS if bands <= height} | {unit})
             splits = [split for rows in choices for split in _of_rows(layer, self.machine, image, costs, rows, room)]
@@ -264,14 +270,25 @@ class Tiler:
 class _Costs(BandCosts):
     """Costs of bands of the first core, and machines with what it gets of the port.
 
-    Cores that share a layer by rows get its weights by multicast, those that share it by channels get its pixels.
+    Cores that share a layer by rows get its weights by multicast if all have rows; those that share it by channels get
+    what is common.
     """
 
-    def __init__(self, layer, machine, spans, way):
+    def __init__(self, layer, machine, spans, common):
         super().__init__(layer, machine.conv, spans)
         self.machine, self.spans, share = machine, spans, machine.share
-        self.weights, self.pixels = (machine, share) if way == ROWS else (share, machine)
+        busy = spans[-1][0] < spans[-1][1]
+        self.weights = machine if common is None and busy else share
+        self.pixels = [machine if each else share for each in common or [False] * len(layer.sources)]
         self.results = share
+
+
+def _common(ranges, cores):
+    """Which sources of ranges are the same for the first and the last core, a tuple."""
+    first, last = (_of_core(ranges, (core, cores))[:1] for core in (0, cores - 1))
+    if not last or len(first[0].sources) != len(last[0].sources):
+        return (False,) * len(first[0].sources)
+    return tuple(one == other for one, other in zip(first[0].sources, last[0].sources, strict=True))
 
 
 def _of_core(ranges, share):
@@ -368,9 +385,13 @@ def _expected(layer, split, costs, room):
     soon = machine.latency + _ISSUE + HANDED
     units = [(jobs, last, _bus(size, costs.weights), number) for jobs, last, size, number in costs.units(split.units)]
     weights = sum(load * number for *_, load, number in units)
-    loads = zip(layer.sources, split.input_bytes, strict=True)
-    brought = sum(transfer_cycles(place, size, costs.pixels) for place, size in loads)
+    loads = list(zip(layer.sources, split.input_bytes, costs.pixels, strict=True))
+    brought = sum(transfer_cycles(*load) for load in loads)
     stored = transfer_cycles(layer.output, split.output_bytes, costs.results)
+    # What shared memory is busy for, whatever the share of the port.
+    near_weights = sum(_bus(size, machine) * number for *_, size, number in costs.units(split.units))
+    near_brought = sum(transfer_cycles(place, size, machine) for place, size, _ in loads)
+    near_stored = transfer_cycles(layer.output, split.output_bytes, machine)
     words = moved(layer.output, split.output_bytes, machine.bus_bytes)
     total, count = 0, ceil(height / split.rows) * layer.output.batch
     for rows, again, repeated in costs.bands(split.rows, split.resident):
@@ -391,9 +412,10 @@ def _expected(layer, split, costs, room):
             work += number * (max(job, load) if again else job)
         # Shared memory reads for jobs and stores alternately, and writes loads and results. Each word of a store
         # counts, though a line has several: a layer that reads nearly always is slower than its reads.
-        landed = brought + (weights if again else 0)
-        beside = stored * (1 + min(reads / max(work, 1), 1))
-        ports = max(reads + stored, writes, landed, ceil((writes + landed) / _WRITES))
+        landed = near_brought + (near_weights if again else 0)
+        beside = stored + near_stored * min(reads / max(work, 1), 1)
+        port = max(brought + (weights if again else 0), stored)
+        ports = max(reads + near_stored, writes, landed, ceil((writes + landed) / _WRITES), port)
         # Ranges of one band use two sets of buffers alternately, also for weights.
         turns, load = (split.depth, brought) if count > 1 else (2, brought + weights)
         turn = _in_turn(max(work, ports), load, beside, soon, turns) if turns > 1 else 0
