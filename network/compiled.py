@@ -13,6 +13,7 @@ from tilewright.spec.cluster import MOST_CORES
 
 from .arithmetic import quantise
 from .evaluation import check_inputs, compute
+from .failures import check_records
 from .graph import Graph, ModelError
 from .lower.lowering import lower
 from .lower.rows import lacks_kernel
@@ -169,15 +170,15 @@ class Compiled:
         sizes = {"pe": machine.pe, "conv": machine.conv}
         if machine.cores > 1:
             shared = [shared_memory(machine) for _ in range(machine.cores)]
-            cores = Cores(Cluster(gmem, shared, bus_bytes=machine.bus_bytes), **sizes)
+            cores = Cores(Cluster(gmem, shared, bus_bytes=machine.bus_bytes), watchdog=True, **sizes)
             with work("golden"):
-                stopped(cores.run(self.starts))
+                check_records(self.plan, cores.run(self.starts))
             return gmem.read(0, len(self.image))
         core = Core(gmem, shared_memory(machine), bus_bytes=machine.bus_bytes, **sizes)
         with work("golden"):
             for step in core.steps(self.plan.start, len(self.words)):
                 report("words", step.index, len(self.words))
-        stopped([core.record])
+        check_records(self.plan, [core.record])
         return gmem.read(0, len(self.image))
 
 
@@ -187,13 +188,6 @@ def shared_memory(machine):
     for address in MEETING if machine.cores > 1 else ():
         Barrier(pending=1, expected=1).write(smem, address)
     return smem
-
-
-def stopped(records):
-    """RuntimeError with the first record of a core, if there is one: its program has stopped."""
-    for core, record in enumerate(records):
-        if record is not None:
-            raise RuntimeError(f"the program{f' of core {core}' * (len(records) > 1)} stopped with {record}")
 
 
 def compile(source, preset="default", *, cores=1, every_tensor=False, layers=None):  # noqa: A001 - what users call it

@@ -65,6 +65,11 @@ class Machine:
         return 128 if self.cores == 1 else 256
 
     @property
+    def peak(self):
+        """Multiplications of bytes that the convolution engines of all cores do in a cycle."""
+        return self.cores * self.conv.peak
+
+    @property
     def share(self):
         """The machine with what one core gets of the port if all cores use it at once."""
         bus_bytes = max(1 << (self.bus_bytes // self.cores).bit_length() - 1, _LEAST_BUS)

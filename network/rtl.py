@@ -1,20 +1,26 @@
 """Runs of programs on simulated hardware, and the cycles of each layer."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from tilewright.golden.core.program import KIND_LSB
 from tilewright.progress import report, work
+from tilewright.sim.session.cluster import open_cluster
 from tilewright.sim.session.core import open_accelerator
 from tilewright.spec.core import JOB_WORDS, Kind
 
+from .compiled import shared_memory
+from .failures import check_records
 from .graph import ModelError
 from .machine import MACHINES
 from .words import tag_layer
 
-__all__ = ["Measured", "measure_layers", "measured", "run_on", "run_rtl"]
+__all__ = ["Measured", "cores_of", "measure_layers", "measured", "open_cores", "run_cores", "run_on", "run_rtl"]
 
 #: Least bytes of memory of a session, so that sessions share a simulator.
 _LEAST = 16 << 20
+#: Cycles of the watchdogs of a cluster, beside those that the network is expected to take.
+_PATIENCE = 200_000
 
 
 class Measured(NamedTuple):
@@ -58,21 +64,31 @@ def run_rtl(compiled, memory, preset=None, settings=(), **options):
     **options
         Options of ``open_accelerator``: ``latency``, ``stall``.
     """
-    preset = preset or next((name for name, machine in MACHINES.items() if machine == compiled.plan.machine), None)
+    cores, one = compiled.plan.machine.cores, replace(compiled.plan.machine, cores=1)
+    preset = preset or next((name for name, machine in MACHINES.items() if machine == one), None)
     if preset is None:
         raise ModelError("only cores of presets are simulated")
     if len(memory) > _LEAST:
         options = {"memory_bytes": len(memory)} | options
-    with open_accelerator(preset, settings, **options) as session, work("hardware"):
+    with open_cores(preset, cores, settings, **options) as session, work("hardware"):
         return run_on(session, compiled, memory)
 
 
-def run_on(session, compiled, memory, stage="words"):
-    """The same on an ``Session`` of the core, with progress reported as ``stage``.
+def open_cores(preset, cores=1, settings=(), **options):
+    """A session of a core of a preset with all engines and a command processor, or of a cluster of several."""
+    if cores == 1:
+        return open_accelerator(preset, settings, **options)
+    return open_cluster(preset, cores, settings, **options)
 
-    RuntimeError if the program stops, does not end, or has more words than the log can hold.
+
+def run_on(session, compiled, memory, stage="words"):
+    """The same on a session of the core, or of the cluster, with progress reported as ``stage``.
+
+    RuntimeError if a program stops, does not end, or has more words than the log can hold.
     """
     session.reset()
+    if compiled.plan.machine.cores > 1:
+        return run_cores(session, compiled, memory)
     session.global_memory.write(0, memory)
     count, done = len(compiled.words), _words_by_stamps(compiled.words)
     stamps = len(done) - 1
@@ -81,10 +97,23 @@ def run_on(session, compiled, memory, stage="words"):
                               progress=lambda stamp: report(stage, done[min(stamp, stamps)], count))  # fmt: skip
     if not run.finished:
         raise RuntimeError(f"the program is not over after {limit:,} cycles")
-    if run.record is not None:
-        raise RuntimeError(f"the program stopped with {run.record}")
+    check_records(compiled.plan, [run.record])
     if len(run.words) != stamps:
         raise RuntimeError(f"the program has {stamps:,} words, of which the log holds {len(run.words):,}")
+    return session.global_memory.read(0, len(memory)), run
+
+
+def run_cores(session, compiled, memory):
+    """The same on a session of a cluster, which is not reset before."""
+    session.global_memory.write(0, memory)
+    for shared in session.shared_memories:
+        shared.write(0, shared_memory(compiled.plan.machine))
+    limit = 100 * compiled.plan.cycles + 1_000_000
+    # A core that waits for one that has stopped stops too.
+    run = session.run_programs(compiled.starts, watchdog=compiled.plan.cycles + _PATIENCE, limit=limit)
+    if not run.finished:
+        raise RuntimeError(f"the programs are not over after {limit:,} cycles")
+    check_records(compiled.plan, run.records)
     return session.global_memory.read(0, len(memory)), run
 
 
@@ -98,18 +127,22 @@ def _words_by_stamps(words):
 
 
 def measure_layers(compiled, run):
-    """A :class:`Measured` for each layer, by a ``Run``."""
-    plan, ends = compiled.plan, {}
-    for end in (*run.jobs, *run.ends):
-        if end.tag:
-            number = tag_layer(end.tag)
-            ends[number] = max(ends.get(number, 0), end.cycle)
-    begins, finishes, previous = {}, {}, run.words[0].cycle
-    for job in run.jobs:
-        number = tag_layer(job.tag)
-        begins.setdefault(number, previous)
-        finishes[number] = previous = job.cycle
-    layers, before, expected_before = [], run.words[0].cycle, 0
+    """A :class:`Measured` for each layer, by a ``Run`` or a ``ClusterRun``."""
+    plan, ends, begins, finishes = compiled.plan, {}, {}, {}
+    cores = cores_of(run)
+    for core in cores:
+        for end in (*core.jobs, *core.ends):
+            if end.tag:
+                number = tag_layer(end.tag)
+                ends[number] = max(ends.get(number, 0), end.cycle)
+        previous = core.words[0].cycle
+        for job in core.jobs:
+            number = tag_layer(job.tag)
+            begins[number] = min(begins.get(number, previous), previous)
+            finishes[number] = max(finishes.get(number, 0), job.cycle)
+            previous = job.cycle
+    start = min(core.words[0].cycle for core in cores)
+    layers, before, expected_before = [], start, 0
     for number, layer in enumerate(plan.layers):
         spans = [span for span in plan.spans if span.layer == number]
         expected = max(span.end for span in spans)
@@ -122,10 +155,15 @@ def measure_layers(compiled, run):
     return layers
 
 
+def cores_of(run):
+    """What came out of each core in a ``Run`` or a ``ClusterRun``."""
+    return getattr(run, "cores", [run])
+
+
 def measured(compiled, run):
-    """A table of a ``Run``: cycles and expected cycles of each layer, and the MACs' share while its jobs run."""
+    """A table of a run: cycles and expected cycles of each layer, and the MACs' share while its jobs run."""
     plan, lines = compiled.plan, [f"{'cycles':>12} {'expected':>12} {'MACs busy':>10}  layer"]
-    peak = plan.machine.conv.peak
+    peak = plan.machine.peak
     rows = [(each.layer.name, each.share(peak), each.cycles, each.expected) for each in measure_layers(compiled, run)]
     rows.append(("all", plan.macs / run.cycles / peak, run.cycles, plan.cycles))
     for name, share, cycles, expected in rows:

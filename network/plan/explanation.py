@@ -17,7 +17,7 @@ _LEFT = {"layer", "operator", "output", "cut", "weights", "limit", "cores"}
 def explain(plan, words, memory_bytes):
     """A :class:`Plan` as a table: a line for each layer, one for the sum, and the sizes of programs and memory."""
     machine, several = plan.machine, plan.machine.cores > 1
-    peak = machine.conv.peak * machine.cores
+    peak = machine.peak
     lines, before = [], 0
     for number, (layer, tiles) in enumerate(zip(plan.layers, plan.tiles, strict=True)):
         spans = [span for span in plan.spans if span.layer == number]

@@ -5,7 +5,7 @@ Each stream keeps its order, so a kernel runs beside jobs only if its loads come
 
 from bisect import bisect_right
 
-from .steps import Call, Jobs, Load, Touched, far_blocks
+from .steps import Call, Jobs, Load, Touched, far_blocks, is_cast
 
 __all__ = ["interleaved"]
 
@@ -57,8 +57,12 @@ def _needed(steps, kernels, gmem_bytes, points):
             before = max(before, wrote[not kind].last(blocks))
             if not isinstance(step, Load):
                 before = max(before, read[not kind].last(blocks))
-            if step.met >= 0:  # a meeting is after all steps of the layers before
-                before = max(before, bisect_right(layers[not kind], points[step.met]) - 1)
+            # A meeting is after all steps of the layers before. So is a multicast: other cores may be ready for it
+            # only when they are done.
+            done = points[step.met] if step.met >= 0 else -1
+            if is_cast(step):
+                done = max(done, step.layer - 1)
+            before = max(before, bisect_right(layers[not kind], done) - 1)
             (read if isinstance(step, Load) else wrote)[kind].touch(blocks, len(needed[kind]))
         needed[kind].append(before)
     return needed

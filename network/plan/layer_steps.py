@@ -27,7 +27,7 @@ class _Buffers:
 
 def _buffers(split, base, down):
     """The :class:`_Buffers` of a split from ``base`` on: those needed first come first, or last if ``down``."""
-    offset, spots = 0, []
+    split, offset, spots = split.layout or split, 0, []
     for size in (split.weight_room, split.between_bytes, *(*split.input_bytes, split.output_bytes) * split.depth):
         room = padded(size, LINE)
         spots.append(base + (split.room - offset - room if down else offset))
@@ -121,7 +121,10 @@ class _Range:
                     yield from sums
                     sums = []
             if not stays:
-                yield Store([_band(layer.output, self.addresses, image, *rows, split.output_bytes, output)])
+                # Rows after the last band are of another core, unless the tensor ends there.
+                inside = rows[1] < layer.output.height
+                room = (rows[1] - rows[0]) * layer.output.row_pitch if inside else split.output_bytes
+                yield Store([_band(layer.output, self.addresses, image, *rows, room, output)])
         yield from sums
 
     def _inputs(self, image, rows, spots):

@@ -7,7 +7,7 @@ from math import ceil, gcd, inf
 from tilewright.spec.conv import CHANNELS_AT_ONCE
 
 from ..graph import node_error
-from ..lower.places import LINE, Cut, Held, as_cut, padded
+from ..lower.places import BLOCK, LINE, Cut, Held, as_cut, padded
 from .costs import FOLLOWS, HANDED, BandCosts, job_cost, moved, rows_needed, transfer_cycles
 from .cuts import MOST, cut_layer, legal, strided, with_gaps
 from .shares import chunk, row_spans
@@ -20,6 +20,8 @@ ROWS, CHANNELS = "rows", "channels"
 
 #: Cycles from the end of a job until the access unit has the load that waited for it.
 _ISSUE = 40
+#: Cycles until the first core knows that another one is ready for a multicast.
+_TOLD = 150
 #: Writes of shared memory per cycle, of bus words and of results: two, unless they need the same bank.
 _WRITES = 1.9
 #: A layer that takes at most this many times the engine's cycles is not cut any further.
@@ -66,6 +68,8 @@ class Split:
         Bytes of the tensor between two layers that are done together.
     span : (int, int)
         Output rows that the core makes: the first one and the end.
+    layout : Split or None
+        The one whose buffers these are, if another core's: its are as large or larger.
     cycles, ends : int
         Expected cycles, and those of them at both ends, which another range of the layer hides, or the next layer if it
         does not need the last results.
@@ -81,6 +85,7 @@ class Split:
     output_bytes: int
     span: tuple[int, int]
     between_bytes: int = 0
+    layout: "Split | None" = None
     cycles: int = 0
     ends: int = 0
 
@@ -149,8 +154,11 @@ class Tiler:
         if way == CHANNELS:
             ranges = self._cut(layer, cuts[0] * cores, *cuts[1:])
             common = _common(ranges, cores)
-            return [[(part, self._split(part, held, common)) for part in _of_core(ranges, (core, cores))]
-                    for core in range(cores)]  # fmt: skip
+            own = [(part, self._split(part, held, common)) for part in _of_core(ranges, (0, cores))]
+            others = [[(part, self._like(part, *first) or self._split(part, held, common))
+                       for first, part in zip(own, _of_core(ranges, (core, cores)), strict=False)]
+                      for core in range(1, cores)]  # fmt: skip
+            return [own, *others]
         parts = [(part, self._split(part, held)) for part in self._cut(layer, *cuts)]
         return [[(part, replace(split, span=span)) for part, split in parts if span[0] < span[1]]
                 for span in row_spans(layer.output.height, cores)]  # fmt: skip
@@ -172,9 +180,10 @@ class Tiler:
         """A layer in ranges of channels and of columns, with or without gaps between pixels."""
         stepped = strided(layer)
         layer = stepped if legal(stepped, self.machine) else layer
-        cut = (channels, columns) != (1, 1)
-        parts = cut_layer(layer, channels, columns, self.machine.conv.row_bytes) if cut else [layer]
-        return [with_gaps(part, self.machine.conv) for part in parts] if gaps else parts
+        unit = self.machine.conv.row_bytes
+        unit = unit if self.machine.cores == 1 else min(unit, BLOCK)
+        parts = cut_layer(layer, channels, columns, unit) if (channels, columns) != (1, 1) else [layer]
+        return _same_gaps([with_gaps(part, self.machine.conv) for part in parts]) if gaps else parts
 
     def _best_cuts(self, layer, way):
         """The best numbers of ranges of channels and of columns, whether with gaps, ``way``, and the cycles.
@@ -255,6 +264,31 @@ class Tiler:
         best = self._splits[key]
         return best and replace(best, image=_image(layer))
 
+    def _like(self, layer, first, split):
+        """The :class:`Split` of a range in the buffers of ``split``, that of another one; None if it is larger."""
+        if len(layer.sources) != len(first.sources):
+            return None
+
+        def like(size, place, other):
+            return size // other.row_pitch * place.row_pitch
+
+        image, step = _image(layer), self.machine.conv.slaves
+        inputs = tuple(map(like, split.input_bytes, layer.sources, first.sources))
+        between = like(split.between_bytes, layer.sources[0], first.sources[0]) if layer.first else 0
+        output = like(split.output_bytes, layer.output, first.output)
+        units = split.units
+        if not split.resident and _signature(layer) != _signature(first):
+            units = min((image.units(split.units.largest, cut) for cut in (step, 1)), key=lambda units: units.largest)
+        elif _signature(layer) != _signature(first):
+            units = image.units(image.size, step)
+        mine = image.size, image.table_bytes, units.largest, *inputs, between, output
+        theirs = (split.image.size, split.image.table_bytes, split.units.largest, *split.input_bytes,
+                  split.between_bytes, split.output_bytes)  # fmt: skip
+        if any(size > most for size, most in zip(mine, theirs, strict=True)):
+            return None
+        return replace(split, image=image, units=units, input_bytes=inputs, between_bytes=between, output_bytes=output,
+                       layout=split)  # fmt: skip
+
     def _too_large(self, layer):
         spans = row_spans(layer.output.height, 1)
         split = next(_candidates(layer, self.machine, _image(layer), spans, 1, 0))
@@ -281,6 +315,19 @@ class _Costs(BandCosts):
         self.weights = machine if common is None and busy else share
         self.pixels = [machine if each else share for each in common or [False] * len(layer.sources)]
         self.results = share
+
+
+def _same_gaps(ranges):
+    """Ranges with the gaps of the first one in what all of them read."""
+    first, *others = ranges
+    given = {replace(as_cut(place), gap=0): place for place in first.sources if not isinstance(place, Held)}
+    if first.first or not given:
+        return ranges
+
+    def same(place):
+        return place if isinstance(place, Held) else given.get(replace(as_cut(place), gap=0), place)
+
+    return [first, *(replace(part, sources=tuple(map(same, part.sources))) for part in others)]
 
 
 def _common(ranges, cores):
@@ -382,7 +429,7 @@ def _expected(layer, split, costs, room):
     A band, or each unit if weights do not stay, takes as long as the longest of its loads, jobs and stores.
     """
     machine, height = costs.machine, costs.spans[0][1]
-    soon = machine.latency + _ISSUE + HANDED
+    soon = machine.latency + _ISSUE + HANDED + (_TOLD if machine.cores > 1 else 0)
     units = [(jobs, last, _bus(size, costs.weights), number) for jobs, last, size, number in costs.units(split.units)]
     weights = sum(load * number for *_, load, number in units)
     loads = list(zip(layer.sources, split.input_bytes, costs.pixels, strict=True))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tilewright.golden import delivery_bits
 from tilewright.golden.arguments import integer
-from tilewright.hw.cluster.params import CLUSTER_PRESETS
+from tilewright.hw.cluster.params import CLUSTER_PRESETS, ClusterParams
 from tilewright.hw.cluster.top import Cluster
 from tilewright.hw.core.params import ENGINES
 from tilewright.spec.cluster import L2_REGISTERS
@@ -12,6 +12,7 @@ from tilewright.spec.cluster import L2_REGISTERS
 from ..harness.harness import ClusterHarness
 from ..harness.records import cluster_records
 from .backdoor import SharedBackdoor
+from .core import accelerator_params
 from .events import register_answers
 from .memory import MemorySession, model_words
 from .run import RECORD_ACCESSES, ClusterRun, CoreRun, bus_fields, program_record, start_accesses
@@ -29,7 +30,7 @@ from .scripts import (
 )
 from .stillness import waits_of_program
 
-__all__ = ["ClusterSession"]
+__all__ = ["ClusterSession", "open_cluster"]
 
 #: The order in which engines of a stopped core are looked at: each passes work only to those after it.
 _STOPPING = ("program", "pe", "conv", "tmau")
@@ -245,3 +246,18 @@ class ClusterSession(MemorySession):
     def _access(self, core, accesses):
         """Answers of accesses to registers of one core."""
         return self.run(registers=[[]] * core + [accesses]).cores[core].registers
+
+
+def open_cluster(preset="default", cores=2, settings=(), **options):
+    """A :class:`ClusterSession` of cores of a preset with all engines and a command processor.
+
+    Parameters
+    ----------
+    preset : str
+    cores : int
+    settings : sequence of Setting
+        Parameters of each core that differ from the preset.
+    **options
+        See :class:`ClusterSession`.
+    """
+    return ClusterSession(params=ClusterParams(cores, accelerator_params(preset, settings)), **options)
