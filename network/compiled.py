@@ -20,7 +20,7 @@ from .lower.rows import lacks_kernel
 from .machine import MACHINES, Machine
 from .plan.explanation import explain
 from .plan.plan import make_plan
-from .plan.schedule import MEETING
+from .plan.schedule import BROUGHT, MEETINGS, READY
 from .words import memory_image, starts_of, words_of
 
 __all__ = ["Compiled", "compile", "first_nodes"]
@@ -185,7 +185,7 @@ class Compiled:
 def shared_memory(machine):
     """Shared memory of a core before its program, a uint8 array: in a cluster the barriers of meetings are ready."""
     smem = np.zeros(machine.smem_bytes, np.uint8)
-    for address in MEETING if machine.cores > 1 else ():
+    for address in (*MEETINGS, *READY, *BROUGHT) if machine.cores > 1 else ():
         Barrier(pending=1, expected=1).write(smem, address)
     return smem
 

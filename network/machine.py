@@ -90,8 +90,10 @@ MACHINES = {
 }
 
 
-def machine_of(preset, settings=()):
+def machine_of(preset, settings=(), cores=1):
     """The Machine of a core of a preset with some parameters changed, each a ``Setting`` of any of its engines.
+
+    ``cores`` of them are a cluster.
 
     UsageError if no program of a network can run there.
     """
@@ -100,16 +102,21 @@ def machine_of(preset, settings=()):
             raise UsageError(f"--set {setting}: programs of networks need the features of their preset")
     from tilewright.sim.session.core import accelerator_params  # imports the hardware
 
-    return machine_of_core(accelerator_params(preset, settings))
+    return replace(machine_of_core(accelerator_params(preset, settings)), cores=cores)
 
 
-def machine_of_core(core):
-    """The Machine of a core with all engines, a ``CoreParams``; UsageError if no network runs there."""
+def machine_of_core(params):
+    """The Machine of a core with all engines, ``CoreParams``, or of a cluster, ``ClusterParams``.
+
+    UsageError if no network runs there.
+    """
+    core, cores = getattr(params, "core", params), getattr(params, "cores", 1)
     tmau = core.tmau
     sizes = core.smem.size_bytes, tmau.bus_bytes
     pe = core.pe and PeSizes(**{name: getattr(core.pe, name) for name in PeSizes.__dataclass_fields__})
     reads = {"outstanding": tmau.max_outstanding, "burst": tmau.max_burst}
     try:
-        return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"), pe=pe)
+        return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"), pe=pe,
+                       cores=cores)  # fmt: skip
     except ValueError as error:
         raise UsageError(f"no network runs on this core: {error}") from None

@@ -20,7 +20,7 @@ __all__ = ["Measured", "cores_of", "measure_layers", "measured", "open_cores", "
 #: Least bytes of memory of a session, so that sessions share a simulator.
 _LEAST = 16 << 20
 #: Cycles of the watchdogs of a cluster, beside those that the network is expected to take.
-_PATIENCE = 200_000
+_PATIENCE = 20_000
 
 
 class Measured(NamedTuple):

@@ -18,7 +18,7 @@ from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Engine, Kind
 
 from .kernel_accesses import KernelAccesses
 
-__all__ = ["find_races"]
+__all__ = ["Races", "find_races"]
 
 _GROUPS = 16
 
@@ -49,19 +49,21 @@ def find_races(words, memory, smem_bytes):
         Global memory from address 0 on, with descriptors.
     smem_bytes : int
     """
-    return _Races(memory, smem_bytes).run(words)
+    return Races(memory, smem_bytes).run(words)
 
 
-class _Races:
+class Races:
+    """The search in the program of a core: ``found`` holds what it has found."""
+
     def __init__(self, memory, smem_bytes):
         self.memory = memory
         engines = "job reads", "job weights", "job writes", "kernel reads", "kernel writes"
-        self.smem = _Memory(smem_bytes, "load", *engines, "store")
+        self.smem = _Memory(smem_bytes, "load", "cast", *engines, "store")
         self.gmem = _Memory(len(memory), "load", "store")
         self.kernels = KernelAccesses(memory)
-        self.count = {"load": 0, "job": 0, "kernel": 0, "store": 0}
+        self.count = {"load": 0, "cast": 0, "job": 0, "kernel": 0, "store": 0}
         # What the program knows to have ended; of stores, and of weights of jobs: to have been read.
-        self.known = {"load": -1, "job": -1, "weights": -1, "kernel": -1, "store": -1}
+        self.known = {"load": -1, "cast": -1, "job": -1, "weights": -1, "kernel": -1, "store": -1}
         self.held = {"read": -1, "written": -1}  # stores that what follows in the access unit is behind
         self.behind = []  # of each load: stores that have been read when it lands
         self.barriers, self.expected = {}, {}
@@ -115,6 +117,10 @@ class _Races:
         elif kind == "weights":
             self.known["job"] = max(self.known["job"], step - 1)
 
+    def _landed(self):
+        """The last loads that have landed: own ones, and multicasts of another core."""
+        return {"load": self.known["load"], "cast": self.known["cast"]}
+
     def _job(self, index, job):
         fields = JOB.unpack(job)
         parts = parts_of(fields)
@@ -122,12 +128,12 @@ class _Races:
         for name, part in parts.items():
             place = slice(part.address, part.end)
             if name == "y":
-                known = {"load": self.known["load"], "store": self.known["store"],
-                         "kernel reads": self.known["kernel"], "kernel writes": self.known["kernel"]}  # fmt: skip
+                known = self._landed() | dict.fromkeys(("kernel reads", "kernel writes"), self.known["kernel"])
+                known["store"] = self.known["store"]
                 self._report(index, "results of a job", self.smem.check(place, known))
                 self.smem.touch(place, "job writes", number)
             elif name != "barrier":
-                known = {"load": self.known["load"], "kernel writes": self.known["kernel"]}
+                known = self._landed() | {"kernel writes": self.known["kernel"]}
                 self._report(index, f"{name} of a job", self.smem.check(place, known))
                 weights = name == "k" and fields["operation"] == ConvOperation.CONVOLUTION
                 self.smem.touch(place, "job weights" if weights else "job reads", number)
@@ -140,7 +146,7 @@ class _Races:
 
     def _kernel(self, index, word):
         number, known = self.count["kernel"], self.known
-        earlier = {"load": known["load"], "job writes": known["job"]}
+        earlier = self._landed() | {"job writes": known["job"]}
         others = {"job reads": known["job"], "job weights": known["weights"], "store": known["store"]}
         for name, places in zip(("reads", "writes"), self.kernels.call(word), strict=True):
             for place in places:
@@ -180,27 +186,30 @@ class _Races:
         else:
             self._store(index, near, far)
 
-    def _load(self, index, near, far, size, barrier):
-        number = self.count["load"]
+    def _load(self, index, near, far, size, barrier, kind="load"):
+        """A load, or a multicast of another core, which has no ``far``."""
+        number = self.count[kind]
         known = {"job reads": self.known["job"], "job weights": self.known["weights"], "job writes": self.known["job"],
                  "kernel reads": self.known["kernel"], "kernel writes": self.known["kernel"],
                  "store": max(self.held["read"], self.known["store"])}  # fmt: skip
+        known |= {other: end for other, end in self._landed().items() if other != kind}  # one core's loads are in order
         self._report(index, "destination of a load", self.smem.check(near, known))
-        self._report(index, "source of a load", self.gmem.check(far, {"store": self.held["written"]}))
-        self.smem.touch(near, "load", number)
-        self.gmem.touch(far, "load", number)
-        self.behind.append(max(self.held["read"], self.behind[-1] if self.behind else -1))
+        self.smem.touch(near, kind, number)
+        if kind == "load":
+            self._report(index, "source of a load", self.gmem.check(far, {"store": self.held["written"]}))
+            self.gmem.touch(far, kind, number)
+            self.behind.append(max(self.held["read"], self.behind[-1] if self.behind else -1))
         self.expected[barrier] -= size
         if self.expected[barrier] == 0:
             phases = self.barriers.setdefault(barrier, [])
-            if phases and phases[-1][1] > self.known["load"]:
+            if phases and phases[-1][1] > self.known[kind]:
                 self.found.append(f"word {index}: a second phase before the first was waited for")
-            phases.append(("load", number))
-        self.count["load"] += 1
+            phases.append((kind, number))
+        self.count[kind] += 1
 
     def _store(self, index, near, far):
         number = self.count["store"]
-        known = {"load": self.known["load"], "job writes": self.known["job"], "kernel writes": self.known["kernel"]}
+        known = self._landed() | {"job writes": self.known["job"], "kernel writes": self.known["kernel"]}
         self._report(index, "source of a store", self.smem.check(near, known))
         self._report(index, "destination of a store", self.gmem.check(far, {"load": self.known["load"]}))
         self.smem.touch(near, "store", number)

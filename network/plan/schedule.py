@@ -7,7 +7,10 @@ Programs of several cores are made together, so that no core waits for what anot
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
+from math import ceil
 from typing import NamedTuple
+
+from tilewright.spec.core import WORD_BYTES
 
 from ..lower.places import BLOCK
 from .costs import HANDED, moved, transfer_cycles
@@ -16,22 +19,20 @@ from .port import Port
 from .steps import Fence, Segment, Transfer, is_cast
 
 __all__ = [
-    "MEETING", "Barrier", "Command", "Commit", "Hold", "Instructions", "Job", "KernelCall", "Schedule", "Signal",
-    "Span", "WaitKernels", "make_schedules",
+    "BROUGHT", "MEETINGS", "READY", "Barrier", "Command", "Commit", "Hold", "Instructions", "Job", "KernelCall",
+    "Schedule", "Signal", "Span", "WaitKernels", "make_schedules",
 ]  # fmt: skip
 
 #: Barriers of loads, and pairs of barriers of jobs: of their ends, and of when their weights have been read. They lie
 #: one after the other from address 0 of shared memory on; then the block that fences load.
 _LOADS, _JOBS = 8, 3
 _SCRATCH = 8 * (_LOADS + 2 * _JOBS)
-#: In a cluster: barriers of meetings, of cores that are ready for multicasts, and of multicasts, which take turns; then
-#: 16 bytes that are copied to signal to cores.
-_MEETINGS, _CASTS = 2, 4
-_FREE = _SCRATCH + BLOCK + 8 * _MEETINGS
-_BROUGHT = _FREE + 8 * _CASTS
-_TOKEN = _BROUGHT + 8 * _CASTS
-#: The barriers of a cluster, which must be ready for one arrival before any program starts: first and end.
-MEETING = range(_SCRATCH + BLOCK, _TOKEN, 8)
+#: In a cluster: barriers of meetings, of cores that are ready for multicasts, and of multicasts, each of which take
+#: turns. All must be ready for one arrival before any program starts. Then 16 bytes that are copied to signal to cores.
+MEETINGS = range(_SCRATCH + BLOCK, _SCRATCH + BLOCK + 16, 8)
+READY = range(MEETINGS.stop, MEETINGS.stop + 32, 8)
+BROUGHT = range(READY.stop, READY.stop + 32, 8)
+_TOKEN = BROUGHT.stop
 #: Cycles of a word of a program.
 _WORD_CYCLES = 7
 #: Cycles of an instruction that a program hands to the processing engine.
@@ -126,12 +127,12 @@ def _free_barrier(cast):
 
     A core is not ready for a multicast before it has got the one that had the same barrier.
     """
-    return _FREE + 8 * (cast % _CASTS)
+    return READY[cast % len(READY)]
 
 
 def _load_barrier(kind, place):
     """Where the barrier of a load for this core alone lies, or of a multicast."""
-    return 8 * (place % _LOADS) if kind == "load" else _BROUGHT + 8 * (place % _CASTS)
+    return 8 * (place % _LOADS) if kind == "load" else BROUGHT[place % len(BROUGHT)]
 
 
 def _job_barrier(number):
@@ -264,6 +265,7 @@ class Schedule:
         self._ends = {"load": [], "conv": [], "weights": [], "pe": [], "store": [], "written": []}
         self._known = {"load": -1, "cast": -1, "conv": -1, "weights": -1, "pe": -1, "meet": -1}
         self._issued = {"load": [], "cast": []}  # loads for this core alone, and multicasts, by their numbers
+        self._words_a_word = ceil(WORD_BYTES / self.machine.bus_bytes)
         self._code, self._entries = None, Entries(self.machine.pe)  # what the processing engine holds
         self._early = {weights for _, _, weights, *_ in self.streams.loads}  # jobs whose weights are waited for
         self._phases, self._turns = [], [0] * _JOBS  # of each job, and how many there have been: of the second barriers
@@ -335,7 +337,7 @@ class Schedule:
 
     def _before(self, step):
         """The load that had the barrier of the next load before, in a tuple, or none."""
-        kind, count = ("cast", _CASTS) if is_cast(step) else ("load", _LOADS)
+        kind, count = ("cast", len(BROUGHT)) if is_cast(step) else ("load", _LOADS)
         return self._issued[kind][-count:][:1] if len(self._issued[kind]) >= count else ()
 
     def _end(self, kind, number):
@@ -346,6 +348,8 @@ class Schedule:
     def _add(self, instruction):
         self.instructions.append(instruction)
         self.cycles += _WORD_CYCLES * instruction.words
+        if self.together.ports:  # the words are read through the port, too
+            self.together.ports["load"].pass_words(self.cycles, instruction.words * self._words_a_word)
 
     def _wait(self, kind, number):
         """The program waits for jobs, for their weights or for calls, if it does not know that they have ended."""
@@ -373,7 +377,7 @@ class Schedule:
             kind = "cast" if is_cast(self.streams.loads[number][0]) else "load"
             if number > self._known[kind]:
                 place = bisect_left(self._issued[kind], number)
-                turn = place // (_LOADS if kind == "load" else _CASTS)
+                turn = place // (_LOADS if kind == "load" else len(BROUGHT))
                 self._add(Barrier("try_wait", _load_barrier(kind, place), turn & 1))
                 for each in ("load", "cast") if self.core == 0 else (kind,):
                     self._known[each] = max(self._known[each], number)
@@ -383,8 +387,8 @@ class Schedule:
         """The program waits until all cores have come to a meeting, if it does not know that they have."""
         while self._known["meet"] < number:
             self._known["meet"] += 1
-            turn, barrier = divmod(self._known["meet"], _MEETINGS)
-            self._add(Barrier("try_wait", MEETING[barrier], turn & 1))
+            turn, place = divmod(self._known["meet"], len(MEETINGS))
+            self._add(Barrier("try_wait", MEETINGS[place], turn & 1))
             self.cycles = max(self.cycles, self.together.all_met(self._known["meet"]))
 
     def _hold(self, state, store):
@@ -401,7 +405,7 @@ class Schedule:
         self._wait_for_cores(step.number - 1)
         self._wait_for_loads(loads)
         self._hold("written", stores)
-        barrier = MEETING[step.number % _MEETINGS]
+        barrier = MEETINGS[step.number % len(MEETINGS)]
         self._add(Barrier("expect_tx", barrier, BLOCK * self.together.cores))
         self._add(Barrier("arrive", barrier, 1))
         self._add(Signal(_TOKEN, _SCRATCH, barrier, self.together.everyone))
@@ -441,7 +445,7 @@ class Schedule:
         barrier = _free_barrier(cast)
         self._add(Barrier("expect_tx", barrier, BLOCK * (self.together.cores - 1)))
         self._add(Barrier("arrive", barrier, 1))
-        self._add(Barrier("try_wait", barrier, cast // _CASTS & 1))
+        self._add(Barrier("try_wait", barrier, cast // len(READY) & 1))
         self.cycles = max(self.cycles, self.together.all_free(cast))
 
     def _conv(self, step, loads, calls):

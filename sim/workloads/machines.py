@@ -40,11 +40,13 @@ class Machines:
         all engines together (``"accelerator"``); empty for none.
     settings : sequence of Setting
         Parameters that differ from the preset, for the machines that have them.
+    cores : int
+        Of the machine with all engines.
     """
 
-    def __init__(self, preset, simulator, small=False, waves=None, settings=()):
+    def __init__(self, preset, simulator, small=False, waves=None, settings=(), cores=1):
         self._preset, self._simulator, self._settings, self._small = preset, simulator, settings, small
-        self._waves = waves or {}
+        self._waves, self._cores = waves or {}, cores
         self._sessions = {}
         self._stack = ExitStack()
 
@@ -101,6 +103,8 @@ class Machines:
         make, machine, memory = Session, workload.machine, {}
         if machine == "accelerator":
             params = core_params(self._preset, ENGINES)
+            if self._cores > 1:
+                make, params = ClusterSession, ClusterParams(self._cores, params)
             memory = {"memory_bytes": NETWORK_BYTES}
         elif machine == "cluster":
             make, params = ClusterSession, self._cluster()

@@ -2,12 +2,18 @@
 
 from itertools import islice
 
+from tilewright.hw.cluster.l2.params import L2Params
+from tilewright.hw.cluster.params import ClusterParams
+from tilewright.hw.core.params import ENGINES, core_params
 from tilewright.spec import Opcode, Space
 from tilewright.verify.compare.cluster_run import ClusterComparison
 from tilewright.verify.random.cluster import random_cluster_batches
 from tilewright.verify.random.mixed import garbage_mixes
 
-__all__ = ["compare_garbage", "compare_random", "copy"]
+__all__ = ["PARAMS", "compare_garbage", "compare_random", "copy"]
+
+#: Two cores with all engines and a cache: the model of tests of programs and of networks.
+PARAMS = ClusterParams(2, core_params("unit", ENGINES), L2Params(1 << 13, 2))
 
 #: Pauses of the bus and before commands, in turn.
 STALLS = [{"stall": 0.0, "issue_stall": 0.0}, {"stall": 0.0, "issue_stall": 0.5},

@@ -9,8 +9,9 @@ from tilewright.network.compiled import compile as compile_network
 from tilewright.network.machine import MACHINES, machine_of
 from tilewright.progress import report, working
 from tilewright.sim.hdl.settings import add_settings
+from tilewright.spec.cluster import MOST_CORES
 
-__all__ = ["configure", "run"]
+__all__ = ["add_cores", "configure", "run"]
 
 
 def configure(parser):
@@ -18,15 +19,22 @@ def configure(parser):
     parser.add_argument("model", metavar="MODEL.onnx", type=Path, help="quantised model")
     parser.add_argument("--preset", choices=list(MACHINES), default="default", help="core (%(default)s)")
     add_settings(parser)
+    add_cores(parser)
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
     parser.add_argument("--every-tensor", action="store_true", help="keep every tensor in memory")
     parser.add_argument("--explain", action="store_true", help="print the plan, a line for each layer")
     add_out(parser, "DIR", "write memory.bin with the program, and plan.json with all addresses")
 
 
+def add_cores(parser):
+    """Adds the option ``--cores``."""
+    parser.add_argument("--cores", metavar="N", type=integer(1, MOST_CORES), default=1,
+                        help="cores of a cluster that compute the network together, 1 to 16 (%(default)s)")  # fmt: skip
+
+
 def run(args):
     """Runs the subcommand."""
-    machine = machine_of(args.preset, args.settings)
+    machine = machine_of(args.preset, args.settings, args.cores)
     with working(args.model.name):
         report("plan and program")
         compiled = compile_network(args.model, machine, every_tensor=args.every_tensor, layers=args.layers)
@@ -51,6 +59,6 @@ def _plan(compiled):
         for name, place in compiled.places.items()
     }  # fmt: skip
     return {
-        "program": {"address": compiled.plan.start, "words": len(compiled.words)},
+        "programs": [{"address": address, "words": words} for address, words in compiled.starts],
         "inputs": list(compiled.graph.inputs), "outputs": list(compiled.graph.outputs), "tensors": tensors,
     }  # fmt: skip

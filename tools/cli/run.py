@@ -19,6 +19,8 @@ from tilewright.network.machine import MACHINES, machine_of
 from tilewright.progress import Bars, Lines, shown
 from tilewright.sim.hdl.settings import add_settings, changed
 
+from .compile import add_cores
+
 __all__ = ["BACKENDS", "array_bytes", "configure", "read_inputs", "run", "write_arrays"]
 
 _LARGEST = 5  # number of elements that are printed
@@ -26,7 +28,7 @@ _LARGEST = 5  # number of elements that are printed
 
 def _on_golden(args, model, graph, inputs, names):
     if args.preset:
-        machine = machine_of(args.preset, args.settings)
+        machine = machine_of(args.preset, args.settings, args.cores)
         return compile_network(graph, machine, every_tensor=args.every_tensor).run(inputs, names=names)
     values = evaluate(graph, inputs)
     return {name: values[name] for name in names}
@@ -43,7 +45,8 @@ def _on_rtl(args, model, graph, inputs, names):
     from .sim import Played
 
     preset, name = args.preset or "default", args.model.name
-    compiled = compile_network(graph, machine_of(preset, args.settings), every_tensor=args.every_tensor)
+    machine = machine_of(preset, args.settings, args.cores)
+    compiled = compile_network(graph, machine, every_tensor=args.every_tensor)
     begin = time.perf_counter()
     data, run = run_rtl(compiled, compiled.memory(inputs), preset, args.settings)
     speed = run.cycles / (time.perf_counter() - begin)
@@ -53,7 +56,8 @@ def _on_rtl(args, model, graph, inputs, names):
         totals.require(value, expected[tensor], f"tensor {tensor}")
     print("\n".join(f"DIFFERS {problem}" for problem in totals.problems) or f"{len(values)} tensors equal to golden")
     findings = Findings((), charts=charts_of(compiled, run), tables={f"Layers of {name}": table_of(compiled, run)})
-    hardware = ", ".join([f"preset {preset}", *map(str, args.settings)])
+    several = [f"{args.cores} cores"] if args.cores > 1 else []
+    hardware = ", ".join([f"preset {preset}", *several, *map(str, args.settings)])
     setting = f"{name} and its input {args.input.name} on {hardware}, simulated on verilator."
     params = changed(core_params(preset, ENGINES), args.settings)
     print(write_report(REPORT, setting, [params], [Played(name, totals, findings, speed)], None))
@@ -85,6 +89,7 @@ def configure(parser):
     parser.add_argument("--preset", choices=list(MACHINES),
                         help="compile it for this core and run the program; golden runs none by default")  # fmt: skip
     add_settings(parser)
+    add_cores(parser)
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
     add_out(parser, "Y.npz", "write an array for each output of the model")
     parser.add_argument("--every-tensor", action="store_true", help="with --out: an array for every tensor")
@@ -98,6 +103,8 @@ def run(args):
         raise UsageError("--input and --on are needed, or --check")
     if args.settings and args.on != "rtl" and not args.preset:
         raise UsageError("--set goes with --preset or --on rtl: otherwise no core runs the network")
+    if args.cores > 1 and args.on != "rtl" and not args.preset:
+        raise UsageError("--cores goes with --preset or --on rtl: otherwise no core runs the network")
     machine_of(args.preset or "default", args.settings)  # check the settings before the model is read
     if args.on == "ort" and (args.preset or args.layers):
         raise UsageError("--preset and --layers go with --on golden and --on rtl")
@@ -133,12 +140,13 @@ def _check(args):
     from tilewright.network.reader.refusals import refusals_of
 
     if args.input or args.on or args.out or args.every_tensor or args.layers:
-        raise UsageError("--check goes with --preset and --set alone")
+        raise UsageError("--check goes with --preset, --cores and --set alone")
     model = load(args.model)
     reasons = refusals_of(model)
     if not reasons:
         try:
-            compiled = compile_network(read_model(model), machine_of(args.preset or "default", args.settings))
+            machine = machine_of(args.preset or "default", args.settings, args.cores)
+            compiled = compile_network(read_model(model), machine)
         except ModelError as error:
             reasons = [str(error)]
     for reason in reasons:
@@ -148,7 +156,8 @@ def _check(args):
         return 1
     plan = compiled.plan
     print(f"{args.model} is supported: {len(plan.layers)} layers, {plan.macs:,} multiplications, about "
-          f"{plan.cycles:,} cycles on preset {args.preset or 'default'}")  # fmt: skip
+          f"{plan.cycles:,} cycles on {args.cores if args.cores > 1 else 'a'} core{'s' * (args.cores > 1)} of preset "
+          f"{args.preset or 'default'}")  # fmt: skip
     graph = compiled.graph
     hosted = [*graph.head, *graph.tail]
     if hosted:

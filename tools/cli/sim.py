@@ -19,6 +19,7 @@ from tilewright.sim.hdl.settings import add_settings, changed
 from tilewright.sim.workloads import SHORT, WORKLOADS, names_on
 from tilewright.sim.workloads.findings import Findings, Totals
 from tilewright.sim.workloads.photographs import load_photographs
+from tilewright.spec.cluster import MOST_CORES
 
 __all__ = ["CROP", "SMALL_CROP", "Played", "configure", "play", "play_all", "run", "table_rows"]
 
@@ -50,6 +51,8 @@ def configure(parser):
     parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; default: {', '.join(SHORT)}")
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20),
                         help="only the first N layers of a network")  # fmt: skip
+    parser.add_argument("--cores", metavar="N", type=integer(1, MOST_CORES), default=1,
+                        help="cores that compute a network together, 1 to 16 (%(default)s)")  # fmt: skip
     parser.add_argument("--waves", action="store_true", help=f"write waveforms of a crop to {_WAVES}/")
 
 
@@ -77,14 +80,15 @@ def run(args):
             require(WORKLOADS[name].extra)
     require_tools(args.sim)  # before minutes of elaboration
     waves = _waves(args.sim) if args.waves else {}
-    hardware = ", ".join([f"preset {args.preset}", *map(str, args.settings)])
+    several = [f"networks on {args.cores} cores"] if args.cores > 1 else []
+    hardware = ", ".join([f"preset {args.preset}", *several, *map(str, args.settings)])
     print(f"{hardware} on {args.sim}; {extent}; memory answers after 100 cycles", flush=True)
     begin = time.perf_counter()
     with (
         shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)) as display,
         # Ends after the machines, so that workloads that still run end at once.
         ExitStack() as players,
-        Machines(args.preset, args.sim, small, waves, args.settings) as machines,
+        Machines(args.preset, args.sim, small, waves, args.settings, args.cores) as machines,
     ):
         machines.prepare(names, display)
         sessions = {name: machines.session(name) for name in names}
@@ -100,12 +104,14 @@ def run(args):
     for problem in problems[:20]:
         print(f"DIFFERS {problem}")
     boxes = sum(each.totals.parts for each in played if each.name in names_on("tmau"))
-    if not args.settings:
+    if not args.settings and args.cores == 1:
         record(f"preset-{args.preset}", preset=args.preset, simulated=not problems, boxes=boxes)
     if not (small or args.layers or args.settings):
         for each in played:
+            cores = args.cores if each.name in names_on("accelerator") else 1
             command = f"tilewright sim --workload {each.name} --preset {args.preset}"
-            record(f"sim-{each.name}-{args.preset}", command=command, **_figures(each))
+            command += f" --cores {cores}" if cores > 1 else ""
+            record(f"sim-{each.name}-{args.preset}{f'-{cores}-cores' * (cores > 1)}", command=command, **_figures(each))
     for path in waves.values():
         if path.exists():
             print(f"{path}, with {path.stem}.gtkw for GTKWave and {path.stem}.sucl for Surfer")
@@ -210,8 +216,9 @@ def _names(args):
     names = [args.workload] if args.workload in WORKLOADS else WORKLOADS if args.workload else SHORT
     if args.workload in WORKLOADS and lacking[args.workload]:
         raise UsageError(f"workload {args.workload} needs {lacking[args.workload]}")
-    if args.layers and not set(names) & set(names_on("accelerator")):
-        raise UsageError(f"--layers goes with a workload among {', '.join(names_on('accelerator'))}")
+    for option in ("--layers", "--cores") if not set(names) & set(names_on("accelerator")) else ():
+        if getattr(args, option[2:]) not in (None, 1):
+            raise UsageError(f"{option} goes with a workload among {', '.join(names_on('accelerator'))}")
     return [name for name in names if not lacking[name]]
 
 

@@ -173,7 +173,7 @@ def _of_program(compiled, run):
     """Figures of a program; without a run, those of its plan."""
     plan = compiled.plan
     moved = {way: sum(span.words for span in plan.spans if span.engine == way) for way in ("load", "store")}
-    limits = {"macs": ceil(plan.macs / plan.machine.conv.peak)} | moved
+    limits = {"macs": ceil(plan.macs / plan.machine.peak)} | moved
     bound = max(limits, key=limits.get)
     expected = plan.cycles
     cycles = cycles_of(run) if run else expected

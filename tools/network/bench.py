@@ -85,7 +85,7 @@ def _whole(session, preset):
     compiled = compile_network(graph, machine_of_core(session.params))
     run = run_compared(session, compiled, {name: prepare(load_photograph("coffee"))}, "EfficientNet-Lite0")
     macs = sum(layer.macs for layer in compiled.plan.layers)
-    limit = ceil(macs / compiled.plan.machine.conv.peak)
+    limit = ceil(macs / compiled.plan.machine.peak)
     return share(preset, "EfficientNet-Lite0, whole", _LATENCY, limit, cycles_of(run), _WHOLE_TARGET)
 
 
@@ -93,7 +93,7 @@ def _expected(session, preset, name, target):
     """A network with random weights: the expected cycles, and with ``LONG=1`` those of the simulation."""
     maker = ARCHITECTURES[name]()
     compiled = compile_network(maker.graph(), machine_of_core(session.params))
-    limit = ceil(compiled.plan.macs / compiled.plan.machine.conv.peak)
+    limit = ceil(compiled.plan.macs / compiled.plan.machine.peak)
     target = target and 1 / target
     yield share(preset, f"{name}: expected", _LATENCY, limit, compiled.plan.cycles, target)
     if os.environ.get("LONG"):

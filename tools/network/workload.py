@@ -19,7 +19,7 @@ from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.face_detector import draw_faces, find_faces, load_model, prepare_grey
 from tilewright.network.models.photographs import class_names, load_photograph, prepare
 from tilewright.network.reader import read_model
-from tilewright.network.rtl import measure_layers, run_on
+from tilewright.network.rtl import cores_of, measure_layers, run_on
 from tilewright.network.witness import Witness
 from tilewright.progress import report
 from tilewright.sim.report.activity import activity
@@ -100,7 +100,9 @@ def play_model(accelerator, model, samples):
     session, whole = accelerator.session, read_model(model)
     graph = first_nodes(whole, accelerator.layers)
     report("compilation of the network")
-    compiled = compile_network(graph, machine_of_core(session.params), every_tensor=True)
+    params = session.params
+    machine = machine_of_core(params)
+    compiled = compile_network(graph, machine, every_tensor=True)
     names = [node.output for node in graph.nodes]
     facts, answers, run = [], {}, None
     for case, inputs in samples.items():
@@ -117,7 +119,7 @@ def play_model(accelerator, model, samples):
         accelerator.count(one, case)
         facts.append(
             f"{case}: {len(names)} tensors, {sum(value.size for value in seen.values()):,} values, {verdict}; "
-            f"{run.cycles:,} cycles, {one.work / compiled.plan.machine.conv.peak / run.cycles:.1%} of all MACs, "
+            f"{run.cycles:,} cycles, {one.work / compiled.plan.machine.peak / run.cycles:.1%} of all MACs, "
             f"{run.cycles / one.limit:.2f} times the limit; "
             f"{run.data_beats * compiled.plan.machine.bus_bytes:,} bytes read, "
             f"{run.write_beats * compiled.plan.machine.bus_bytes:,} written"
@@ -170,7 +172,7 @@ _HEAD = ("layer", "operator", "output", "cycles", "expected", "MACs", "of all MA
 def totals_of(compiled, run):
     """The Totals of a run: its limit is the largest of multiplications, bytes read and bytes written."""
     macs = sum(layer.macs for layer in compiled.plan.layers)
-    limit = max(ceil(macs / compiled.plan.machine.conv.peak), run.data_beats, run.write_beats, 1)
+    limit = max(ceil(macs / compiled.plan.machine.peak), run.data_beats, run.write_beats, 1)
     one = Totals("MACs", parts=1, work=macs, cycles=run.cycles, limit=limit)
     one.problems += [f"rule of AXI broken: {rule.name}" for rule in run.violations]
     one.problems += [f"wait that lasted too long: {wait.name}" for wait in run.late]
@@ -180,19 +182,23 @@ def totals_of(compiled, run):
 def charts_of(compiled, run):
     """When each engine worked, by caption: in all of a run and, if there are more layers, in three of its middle."""
     marks = [(one.start, one.end, one.layer.name) for one in measure_layers(compiled, run) if one.cycles]
-    whole = activity(run, compiled.words, marks=marks)
-    charts = {_CAPTION: whole.svg()}
-    if len(marks) > _ZOOM:  # otherwise it would be the same picture
-        middle = (len(marks) - _ZOOM) // 2
-        near = marks[middle : middle + _ZOOM]
-        part = whole._replace(first=near[0][0], last=near[-1][1])
-        charts[f"{_CAPTION}, from {near[0][2]} to {near[-1][2]}"] = part.svg()
+    window = min(core.words[0].cycle for core in cores_of(run)), run.cycles
+    charts = {}
+    for number, (core, words) in enumerate(zip(cores_of(run), compiled.programs, strict=True)):
+        of = f" of core {number}" if len(compiled.programs) > 1 else ""
+        whole = activity(core, words, marks=marks, window=window)
+        charts[f"{_CAPTION}{of}"] = whole.svg()
+        if len(marks) > _ZOOM:  # otherwise it would be the same picture
+            middle = (len(marks) - _ZOOM) // 2
+            near = marks[middle : middle + _ZOOM]
+            part = whole._replace(first=near[0][0], last=near[-1][1])
+            charts[f"{_CAPTION}{of}, from {near[0][2]} to {near[-1][2]}"] = part.svg()
     return charts
 
 
 def table_of(compiled, run):
     """Headings and rows, of text: a row for each layer."""
-    return _HEAD, [_row(one, compiled.plan.machine.conv.peak) for one in measure_layers(compiled, run)]
+    return _HEAD, [_row(one, compiled.plan.machine.peak) for one in measure_layers(compiled, run)]
 
 
 def _row(one, peak):

@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from support.clusters import PARAMS
 from tilewright.golden import (
     CONV_PRESETS,
     Cluster,
@@ -26,9 +27,6 @@ from tilewright.golden import (
 from tilewright.golden.memory import mix_pattern
 from tilewright.golden.smem import Barrier
 from tilewright.hw.bus.axi4 import Response
-from tilewright.hw.cluster.l2.params import L2Params
-from tilewright.hw.cluster.params import ClusterParams
-from tilewright.hw.core import CORE_PRESETS, ProgramParams
 from tilewright.sim.asm.pe import assemble_program
 from tilewright.sim.session.cluster import ClusterSession
 from tilewright.spec import Element, Reduction, Space
@@ -37,14 +35,13 @@ from tilewright.spec.pe import SegmentElement
 from tilewright.verify.random.programs import DATA_WINDOW, GLOBAL_BYTES, PROGRAM_AT, PROGRAM_WINDOW, garbage_pairs
 
 SEED = 11
-CORES, ROUNDS = 2, 4
+CORES, ROUNDS = PARAMS.cores, 4
 GARBAGE = 200  # pairs of programs
-PARAMS = ClusterParams(CORES, CORE_PRESETS["unit"].replace(program=ProgramParams()), L2Params(1 << 13, 2))
 #: Shared memory: a barrier for each sender and round; from each of them 128 bytes; a sum that all add to; what the
 #: processing engine reads and writes.
 BARRIERS, LANDED, SUM, READ, WRITTEN = 0, 0x800, 0x1000, 0x1080, 0x1100
 #: Global memory: data, a sum of all cores, results of each core, instructions, and a program of each core.
-BYTES, GLOBAL_SUM, RESULTS, INSTRUCTIONS, PROGRAMS = 1 << 16, 0x4000, 0x5000, 0x8000, 0x9000
+BYTES, GLOBAL_SUM, RESULTS, INSTRUCTIONS, PROGRAMS = 1 << 20, 0x4000, 0x5000, 0x8000, 0x9000
 #: Adds the number of the core to 32 words: the same program on all cores.
 PE_PROGRAM = "movu ur0, 0\nmovu ur1, 1\nmov r0, tid\nmov r2, core\nst r2, ur1:rf0:0x0, 1\nfence"
 END = program_word("end")
