@@ -69,20 +69,36 @@ class Compiled:
 
     def memory(self, inputs):
         """Global memory before the program, a uint8 array; ``inputs`` as for :meth:`run`."""
-        inputs = check_inputs(self.graph, inputs)
-        data, values = self.image.copy(), dict(inputs)
+        data = self.image.copy()
+        for core, given in enumerate(self._given(inputs)):
+            self._write(data, check_inputs(self.graph, given), core)
+        return data
+
+    def _given(self, inputs):
+        """The inputs of each core that has its own; otherwise of all, alone in a list."""
+        machine = self.plan.machine
+        if not machine.separate:
+            return [inputs]
+        if not isinstance(inputs, list | tuple) or len(inputs) != machine.cores:
+            raise ModelError(f"inputs must be a list of those of {machine.cores} cores, not {shown(inputs)}")
+        return inputs
+
+    def _write(self, data, inputs, core):
+        values = dict(inputs)
         for node in self.graph.head:
             values[node.output] = compute(self.graph, node, values)
         for name in values.keys() & self.places.keys():
-            self._view(data, name)[...] = values[name]
+            self._view(data, name, core)[...] = values[name]
         for node in self.graph.nodes:
             if node.kind == "Quantize" and node.inputs[0] in values:
                 at, dtype = node.attributes, self.graph.tensors[node.output].dtype
-                self._view(data, node.output)[...] = quantise(values[node.inputs[0]], at.scale, at.zero, dtype)
-        return data
+                self._view(data, node.output, core)[...] = quantise(values[node.inputs[0]], at.scale, at.zero, dtype)
 
-    def tensors(self, data, names=None):
-        """Tensors in ``data``, global memory after the program, by name: those in ``names``, or the outputs."""
+    def tensors(self, data, names=None, core=0):
+        """Tensors in ``data``, global memory after the program, by name: those in ``names``, or the outputs.
+
+        ``core`` is the number of a core that has inputs of its own.
+        """
         self._check_memory(data)
         makers, values = {node.output: node for node in self.graph.tail}, {}
 
@@ -95,15 +111,15 @@ class Compiled:
                 waiting += missing
                 if not missing:
                     made = waiting.pop()
-                    values[made] = compute(self.graph, node, values) if node else self._in_memory(data, made)
+                    values[made] = compute(self.graph, node, values) if node else self._in_memory(data, made, core)
             return values[name]
 
         return {name: give(name) for name in self._wanted(names)}
 
-    def _in_memory(self, data, name):
+    def _in_memory(self, data, name, core):
         if name not in self.places:
             raise ModelError(f"tensor {name!r} is not in memory: compile with every_tensor to keep it")
-        return self.tensor(data, name)
+        return self.tensor(data, name, core)
 
     def _wanted(self, names):
         """``names``, if they are tensors of the network; the outputs if ``names`` is None."""
@@ -127,7 +143,8 @@ class Compiled:
         Parameters
         ----------
         inputs : dict of str to array, or array
-            Inputs of the network by name; the array alone if there is only one.
+            Inputs of the network by name; the array alone if there is only one. A list of these, one for each core, if
+            each has its own.
         on : str
             "golden": the golden model of the core. "rtl": simulated hardware; the first run builds the simulator.
         names : sequence of str
@@ -136,23 +153,26 @@ class Compiled:
         Returns
         -------
         dict of str to array
+            Or a list of them, one for each core.
         """
         if not isinstance(on, str) or on not in _BACKENDS:
             raise ModelError(f"on must be one of {', '.join(_BACKENDS)}, not {shown(on)}")
         names = self._wanted(names)
         data = self.run_golden(inputs) if on == "golden" else self.run_rtl(inputs)[0]
+        if self.plan.machine.separate:
+            return [self.tensors(data, names, core) for core in range(self.plan.machine.cores)]
         return self.tensors(data, names)
 
-    def tensor(self, data, name):
-        """A tensor in ``data``, global memory after the program."""
+    def tensor(self, data, name, core=0):
+        """A tensor in ``data``, global memory after the program; ``core`` as for :meth:`tensors`."""
         self._check_memory(data)
         if not isinstance(name, str) or name not in self.places:
             raise ModelError(f"tensor {shown(name)} is not in memory")
-        return np.ascontiguousarray(self._view(data, name))
+        return np.ascontiguousarray(self._view(data, name, core))
 
-    def _view(self, data, name):
+    def _view(self, data, name, core):
         place = self.places[name]
-        return place.view(data, self.plan.tensors[place.name])
+        return place.view(data, self.plan.tensors[place.name] + core * self.plan.apart)
 
     def run_rtl(self, inputs, **options):
         """Global memory after the program on simulated hardware, and its ``Run``.
@@ -190,7 +210,7 @@ def shared_memory(machine):
     return smem
 
 
-def compile(source, preset="default", *, cores=1, every_tensor=False, layers=None):  # noqa: A001 - what users call it
+def compile(source, preset="default", *, cores=1, separate=False, every_tensor=False, layers=None):  # noqa: A001
     """The :class:`Compiled` of a network.
 
     Parameters
@@ -200,7 +220,9 @@ def compile(source, preset="default", *, cores=1, every_tensor=False, layers=Non
     preset : str or Machine
         The core that runs the program.
     cores : int
-        Cores of a cluster that compute the network together, 1 to 16.
+        Cores of a cluster that compute the network, 1 to 16.
+    separate : bool
+        Each core computes inputs of its own. Otherwise all of them share the work.
     every_tensor : bool
         Keep every tensor in memory: no layers are done together, and no memory is used twice.
     layers : int
@@ -223,7 +245,8 @@ def compile(source, preset="default", *, cores=1, every_tensor=False, layers=Non
 
         graph = read(source)
     machine = MACHINES[preset] if isinstance(preset, str) else preset
-    machine = replace(machine, cores=integer("cores", cores, 1, MOST_CORES)) if cores != 1 else machine
+    if cores != 1:
+        machine = replace(machine, cores=integer("cores", cores, 1, MOST_CORES), separate=truth("separate", separate))
     return _compile(first_nodes(graph, layers), machine, every_tensor)
 
 
@@ -259,7 +282,9 @@ def _compile(graph, machine, every_tensor):
     places = {name: place for name, place in lowered.places.items() if place.name not in plan.inside}
     image = memory_image(plan, programs)
     for name in lowered.constants.keys() & places.keys():
-        places[name].view(image, plan.tensors[places[name].name])[...] = lowered.constants[name]
+        for core in range(machine.cores if machine.separate else 1):
+            address = plan.tensors[places[name].name] + core * plan.apart
+            places[name].view(image, address)[...] = lowered.constants[name]
     return Compiled(graph, plan, places, programs, image)
 
 

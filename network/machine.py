@@ -33,7 +33,9 @@ class Machine:
     pe : PeSizes or None
         Sizes of the processing engine; None: no kernels.
     cores : int
-        Cores of a cluster that share the work, 1 to 16. ``bus_bytes`` are of the port that all of them share.
+        Cores of a cluster, 1 to 16. ``bus_bytes`` are of the port that all of them share.
+    separate : bool
+        Each core computes inputs of its own. Otherwise all of them share the work.
     """
 
     conv: ConvParams = field(default_factory=ConvParams)
@@ -45,6 +47,7 @@ class Machine:
     burst: int = 16
     pe: PeSizes | None = field(default_factory=PeSizes)
     cores: int = 1
+    separate: bool = False
 
     def __post_init__(self):
         instance("conv", self.conv, ConvParams)
@@ -56,6 +59,7 @@ class Machine:
             integer(name, getattr(self, name), low)
         integer("cores", self.cores, 1, MOST_CORES)
         truth("unaligned", self.unaligned)
+        truth("separate", self.separate)
         if "i8" not in self.conv.types:
             raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
 

@@ -134,12 +134,12 @@ def memory_image(plan, programs):
     for address, image in plan.images.items():
         memory[address : address + image.size] = image.data()
     for box, address in plan.maps.items():
-        packed = np.frombuffer(_descriptor(box, plan.tensors).pack(), np.uint8)
+        packed = np.frombuffer(_descriptor(box).pack(), np.uint8)
         memory[address : address + len(packed)] = packed
     return memory
 
 
-def _descriptor(box, tensors):
+def _descriptor(box):
     """The tensor map of a box."""
     cut, base = box.place, box.place.base
     unit, (rows, columns) = cut.unit, cut.step
@@ -148,7 +148,7 @@ def _descriptor(box, tensors):
     if cut.long:
         size, stride, extent = size * unit // LONG, (LONG,), (LONG // unit, cut.pixel_pitch // LONG)
     return TensorMap(
-        element=f"u{8 * unit}", address=tensors[base.name],
+        element=f"u{8 * unit}", address=box.address,
         size=(*extent[:-1], size, base.width, base.height, base.batch),
         stride=(*stride, base.channels, base.row_pitch, base.image_pitch),
         traversal=(*(1 for _ in extent), columns, rows, 1),

@@ -245,13 +245,13 @@ def _bands(windows, made_rows, spans, sources, rows):
     and how many there are.
     """
     needed, counts, examples = [0] * sources, Counter(), {}
-    for start, end in spans:
+    for core, (start, end) in enumerate(spans):
         for first in range(start, end, rows):
             band = first, min(first + rows, end)
             for source in range(sources):
                 low, high = _source_rows(windows, source, band)
                 needed[source] = max(needed[source], high - low)
-            if start == 0:
+            if core == 0:
                 before = _source_rows(windows, 0, band) if windows[1] else None
                 key = tuple(_points(inside, band if own else before) for own, inside in made_rows), first == 0
                 counts[key] += 1

@@ -158,7 +158,8 @@ def boxes_of(place, addresses, start, size, rows, spot):
         count = min(_PAGE, first + size - column)
         cut = replace(whole, channels=count, first_channel=column, gap=_PAGE - count, swizzled=True)
         coords, near = (column // cut.unit, 0, row, 0), spot + page * rows * _PAGE
-        transfers.append(Transfer(near, rows * _PAGE, addresses[place.name], Map(cut, rows), coords))
+        address = addresses[place.name]
+        transfers.append(Transfer(near, rows * _PAGE, address, Map(cut, rows, address), coords))
     return transfers
 
 

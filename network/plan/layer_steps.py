@@ -274,7 +274,7 @@ def _band(place, addresses, image, low, high, room, near):
         return block(far + low * whole.row_pitch, near, (high - low) * whole.row_pitch)
     channel = (0, place.first_channel // LONG) if place.long else (place.first_channel // place.unit,)
     coords = *channel, place.first_column, low * place.step[0], image
-    return Transfer(near, room, far, Map(place, room // place.row_pitch), coords)
+    return Transfer(near, room, far, Map(place, room // place.row_pitch, addresses[place.name]), coords)
 
 
 def _whole_parts(layer, image):

@@ -28,8 +28,8 @@ class Placer:
     Parameters
     ----------
     machine : Machine
-    tensors : dict of str to int
-        Addresses of tensors in global memory, which ends at ``end``.
+    tensors : sequence of dict of str to int
+        For each core the addresses of tensors in global memory, which ends at ``end``.
     end : int
     weights : function
         Address in global memory of a layer's image, or of the identity for None.
@@ -78,14 +78,15 @@ class Placer:
             _, chosen, image, placement = best
             image = image if again else None
             output = layers[number].output
+            made = [chosen, *(list(placement(core)) if tile[core] else [] for core in range(1, len(steps)))]
             if isinstance(output, Held) and output.name in stored and not again:
-                chosen.append(held_store(output, self._held[output.name], self._tensors))
+                for own, tensors in zip(made, self._tensors, strict=True):
+                    own.append(held_store(output, self._held[output.name], tensors))
             timeline = timeline.after(chosen)
-            for core, own in enumerate(steps):
-                made = [] if tile[core] is None else chosen if core == 0 else list(placement(core))
-                for step in made:
+            for own, more in zip(steps, made, strict=True):
+                for step in more:
                     step.layer = number
-                own += made
+                own += more
         return steps
 
     def _room(self, number, layer):
@@ -124,14 +125,14 @@ class Placer:
                 own_image = image_at(split, base, down, weights[0])
                 loaded = own_image is not None and own_image == image
                 placements.append((own_image, lambda core, base=base, down=down, loaded=loaded: layer_steps(
-                    *tile[core], base, down, self._tensors, weights[core], machine.conv, self._held, loaded,
+                    *tile[core], base, down, self._tensors[core], weights[core], machine.conv, self._held, loaded,
                     machine.cores > 1)))  # fmt: skip
         return placements
 
     def _whole_steps(self, layer, low, high, down, core):
         """Steps of a core of a layer of moves or of a kernel."""
-        machine, place = self._machine, (low, high, down, self._tensors)
-        share = core, machine.cores
+        machine, place = self._machine, (low, high, down, self._tensors[core])
+        share = (0, 1) if machine.separate else (core, machine.cores)
         if not layer.kernel:
             return move_steps(layer, *place, machine.conv, self._weights(None), share)
         if layer.kernel.entries:
@@ -231,7 +232,7 @@ def _far(transfer):
     """
     first, end = transfer.far, transfer.far + transfer.size
     if transfer.map:
-        (cut, rows), row = transfer.map, transfer.coords[-2]
+        (cut, rows, _), row = transfer.map, transfer.coords[-2]
         first += row * cut.base.row_pitch
         end = first + rows * cut.step[0] * cut.base.row_pitch
     return slice(first // _FAR, max(end // _FAR, first // _FAR + 1))

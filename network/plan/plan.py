@@ -51,6 +51,8 @@ class Plan:
         Address of the programs.
     inside : set of str
         Tensors that lie nowhere but in shared memory.
+    apart : int
+        Bytes from the tensors of one core to those of the next one, if each computes inputs of its own; otherwise 0.
     """
 
     machine: object
@@ -62,11 +64,12 @@ class Plan:
     maps: dict
     start: int
     inside: set
+    apart: int = 0
 
     @property
     def macs(self):
-        """Multiplications."""
-        return sum(layer.macs for layer in self.layers)
+        """Multiplications, of all inputs."""
+        return (self.machine.cores if self.machine.separate else 1) * sum(layer.macs for layer in self.layers)
 
     @property
     def cycles(self):
@@ -130,11 +133,15 @@ def _make_plan(lowered, machine, kept, kernel_room):
     for key, image in images.items():
         weights[key] = end
         end += padded(image.size, LINE)
-    tensors, end = _addresses(layers, _stored(lowered, inside), kept, end)
+    begin = end
+    tensors, end = _addresses(layers, _stored(lowered, inside), kept, begin)
+    apart = padded(end - begin, LINE) if machine.separate else 0
+    end = max(end, begin + apart * machine.cores)
+    of_cores = [{name: address + apart * core for name, address in tensors.items()} for core in range(machine.cores)]
     kernels = {number for number, layer in enumerate(layers) if layer.kernel}
     choices = []
     for anywhere in (False, True):
-        placer = Placer(machine, tensors, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
+        placer = Placer(machine, of_cores, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
                         kernel_room=kernel_room)  # fmt: skip
         steps = placer.steps(layers, tiles, needed)
         points = ()
@@ -152,7 +159,7 @@ def _make_plan(lowered, machine, kept, kernel_room):
     maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
     start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)
     images = {weights[key]: image for key, image in images.items() if image.size}
-    return Plan(machine, layers, tiles, schedules, tensors, images, maps, start, inside)
+    return Plan(machine, layers, tiles, schedules, tensors, images, maps, start, inside, apart)
 
 
 def _arrays(layer):

@@ -22,10 +22,11 @@ _NONE = -1
 
 
 class Map(NamedTuple):
-    """A tensor map: the box of ``rows`` rows of a :class:`Cut`."""
+    """A tensor map: the box of ``rows`` rows of a :class:`Cut` of a tensor at an address of global memory."""
 
     place: Cut
     rows: int
+    address: int
 
 
 class Transfer(NamedTuple):

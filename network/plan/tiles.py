@@ -161,7 +161,7 @@ class Tiler:
             return [own, *others]
         parts = [(part, self._split(part, held)) for part in self._cut(layer, *cuts)]
         return [[(part, replace(split, span=span)) for part, split in parts if span[0] < span[1]]
-                for span in row_spans(layer.output.height, cores)]  # fmt: skip
+                for span in self._spans(layer)]  # fmt: skip
 
     def way(self, layer):
         """How cores share a layer: ROWS or CHANNELS."""
@@ -171,7 +171,7 @@ class Tiler:
         """Expected cycles of a layer; None if nothing fits."""
         key = _signature(layer)
         if key not in self._cuts:
-            ways = (ROWS, CHANNELS) if self.machine.cores > 1 else (ROWS,)
+            ways = (ROWS, CHANNELS) if self.machine.cores > 1 and not self.machine.separate else (ROWS,)
             found = [best for way in ways if (best := self._best_cuts(layer, way))]
             self._cuts[key] = min(found, key=lambda best: best[1], default=None)
         return self._cuts[key] and self._cuts[key][1]
@@ -192,7 +192,8 @@ class Tiler:
         """
         output, costs, before, least = layer.output, {}, None, inf
         whole = any(part.element * sum(part.out_channels) > output.channels for part in layer.parts)
-        needed = min(self._needed(layer, gaps) for gaps in (False, True)) / self.machine.cores
+        needed = min(self._needed(layer, gaps) for gaps in (False, True))
+        needed /= 1 if self.machine.separate else self.machine.cores
         ranges = self.machine.cores if way == CHANNELS else 1
         for columns in _COLUMN_CUTS:
             worse = 0
@@ -255,7 +256,7 @@ class Tiler:
         key = _signature(layer), held, common
         if key not in self._splits:
             image, room = _image(layer), self.room - held
-            spans = row_spans(layer.output.height, self.machine.cores if common is None else 1)
+            spans = self._spans(layer) if common is None else row_spans(layer.output.height, 1)
             costs, height = _Costs(layer, self.machine, spans, common), spans[0][1]
             unit = layer.rows_of_sum if layer.sums else 1
             choices = sorted({ceil(height / bands / unit) * unit for bands in _BANDS if bands <= height} | {unit})
@@ -288,6 +289,11 @@ class Tiler:
             return None
         return replace(split, image=image, units=units, input_bytes=inputs, between_bytes=between, output_bytes=output,
                        layout=split)  # fmt: skip
+
+    def _spans(self, layer):
+        """The rows of each core that shares a layer by rows."""
+        height, cores = layer.output.height, self.machine.cores
+        return row_spans(height, 1) * cores if self.machine.separate else row_spans(height, cores)
 
     def _too_large(self, layer):
         spans = row_spans(layer.output.height, 1)
