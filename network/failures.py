@@ -1,4 +1,4 @@
-"""Why a program stopped, in one sentence (docs/network.md, "When a program stops")."""
+"""Why a program stopped, in one sentence (docs/many_cores.md, "When a core stops")."""
 
 from tilewright.spec.core import ProgramError
 

@@ -1,7 +1,7 @@
 """Whether cores that run programs together could meet at a byte, however long each of them takes.
 
 Each program is searched alone (``verify/races.py``). Beside that, a core may access what another one writes only if
-meetings are between (docs/network.md, "On many cores"): the other one has come to a meeting when its store was written,
+meetings are between (docs/many_cores.md, "Meetings"): the other one has come to a meeting when its store was written,
 or its load had landed, and this one has waited for the meeting. A multicast may write only where all cores have said
 that they are ready.
 """

@@ -1,4 +1,4 @@
-"""Loads that several cores share, and where cores wait for each other (docs/network.md, "On many cores")."""
+"""Loads that several cores share, and where cores wait for each other (docs/many_cores.md, "Meetings")."""
 
 from bisect import bisect_left
 

@@ -1,4 +1,4 @@
-"""When words pass the port that cores share, as is expected (docs/network.md, "On many cores")."""
+"""When words pass the port that cores share, as is expected (docs/many_cores.md, "Expected cycles")."""
 
 __all__ = ["Port"]
 

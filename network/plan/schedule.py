@@ -1,7 +1,7 @@
 """One program of streams of steps: whatever can begin first comes first (docs/network.md, "The program").
 
 Programs of several cores are made together, so that no core waits for what another one does only later
-(docs/network.md, "On many cores").
+(docs/many_cores.md, "Meetings").
 """
 
 from bisect import bisect_left

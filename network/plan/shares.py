@@ -1,4 +1,4 @@
-"""What each core of a cluster does of a layer (docs/network.md, "On many cores")."""
+"""What each core of a cluster does of a layer (docs/many_cores.md, "How cores share a layer")."""
 
 from itertools import pairwise
 

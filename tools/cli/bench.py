@@ -20,13 +20,14 @@ __all__ = ["configure", "run"]
 
 #: Modules by engine; their ``measure`` yields the lines of a preset with the simulation's cycles a second so far.
 _ENGINES = {name: f"tilewright.sim.bench.{name}" for name in ("tmau", "pe", "kernels", "conv", "core", "cluster")} | {
-    "network": "tilewright.tools.network.bench"
+    "network": "tilewright.tools.network.bench",
+    "cores": "tilewright.tools.network.cores",
 }
 #: Groups of parameters that a measurement takes from the preset. Layers of the convolution engine have a shared memory
 #: of their own, which holds all of their operands.
 _CORE = ("tmau", "pe", "conv", "program", "smem")
 _GROUPS = {"tmau": ("tmau", "smem"), "pe": ("pe", "smem"), "kernels": ("pe", "smem"), "conv": ("conv",), "core": _CORE,
-           "cluster": ("tmau", "smem", "l2"), "network": _CORE}  # fmt: skip
+           "cluster": ("tmau", "smem", "l2"), "network": _CORE, "cores": _CORE}  # fmt: skip
 
 
 def configure(parser):
@@ -57,7 +58,7 @@ def run(args):
                 report("simulators")
                 for line, speed in measure(preset, args.settings, simulator=args.sim):
                     of_preset.append(line)
-                    speeds.append(speed)
+                    speeds += [speed] if speed else []
                     print(row(line), flush=True)
                     report("lines", len(of_preset))
             if not settings:
@@ -67,9 +68,10 @@ def run(args):
     missed = [line for line in lines if not line.met]
     table = {"set": settings, "boxes": BOXES, "lines": [asdict(line) for line in lines]}
     write_atomically(args.out, json.dumps(table, indent=1))
+    speed = round(np.median(speeds or [0]))
     if not args.engine and not settings:
-        record("bench", lines=len(lines), missed=len(missed), speed=round(np.median(speeds)))
-    print(f"\n{len(lines)} lines, {len(missed)} below target; {np.median(speeds):,.0f} simulated cycles a second")
+        record("bench", lines=len(lines), missed=len(missed), speed=speed)
+    print(f"\n{len(lines)} lines, {len(missed)} below target; {speed:,} simulated cycles a second")
     for line in missed:
         place = line.name if line.latency is None else f"{line.name} at latency {line.latency}"
         causes = "".join(f"; {name} {count}" for name, count in line.counters.items() if count)

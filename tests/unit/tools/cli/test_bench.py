@@ -34,7 +34,7 @@ def test_every_engine_has_the_settings(asked, tmp_path, capsys):
     out = tmp_path / "bench.json"
     assert main(["bench", "--preset", "unit", "--set", "pe.threads=8", "--set", "l2.ways=4", "--out", str(out)]) == 0
     settings = ["pe.threads=8", "l2.ways=4"]
-    assert [each for _, each in asked] == [settings] * 7
+    assert [each for _, each in asked] == [settings] * 8
     assert json.loads(out.read_text())["set"] == settings
     assert capsys.readouterr().out.startswith("with pe.threads=8, l2.ways=4\n")
     assert main(["bench", "--preset", "unit", "--out", str(out)]) == 0
@@ -51,6 +51,7 @@ def test_every_engine_has_the_settings(asked, tmp_path, capsys):
         ("core", "l2.ways=4", "tmau, pe, conv, program, smem"),
         ("cluster", "conv.units=2", "tmau, smem, l2"),
         ("network", "l2.ways=4", "tmau, pe, conv, program, smem"),
+        ("cores", "l2.ways=4", "tmau, pe, conv, program, smem"),
     ],
 )
 def test_an_engine_without_the_parameter(asked, capsys, engine, setting, groups):
