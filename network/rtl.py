@@ -105,6 +105,8 @@ def run_on(session, compiled, memory, stage="words"):
 
 def run_cores(session, compiled, memory):
     """The same on a session of a cluster, which is not reset before."""
+    if session.params.l2:
+        session.flush()  # lines of what memory held before
     session.global_memory.write(0, memory)
     for shared in session.shared_memories:
         shared.write(0, shared_memory(compiled.plan.machine))
@@ -114,6 +116,8 @@ def run_cores(session, compiled, memory):
     if not run.finished:
         raise RuntimeError(f"the programs are not over after {limit:,} cycles")
     check_records(compiled.plan, run.records)
+    if session.params.l2:
+        session.flush()
     return session.global_memory.read(0, len(memory)), run
 
 

@@ -60,16 +60,15 @@ def explain(plan, words, memory_bytes):
 
 def _way(tiles):
     """How cores share a layer: those of kernels and moves share the rows, or bytes, of the output."""
-    ((part, _), *_) = tiles[0] if tiles else [(None, None)]
-    others = [share[0][0] for share in tiles[1:] if share]
-    return CHANNELS if part and any(other.output != part.output for other in others) else ROWS
+    outputs = [share[0][0].output for share in tiles if share]
+    return CHANNELS if any(output != outputs[0] for output in outputs) else ROWS
 
 
 def _cut(layer, tiles):
     """Ranges of channels and columns, rows of a band, and how the layer is joined with others; of the first core."""
-    if not tiles:
-        return f"kernel {layer.kernel.name}" if layer.kernel else "moves"
     ranges = tiles[0]
+    if not ranges:
+        return f"kernel {layer.kernel.name}" if layer.kernel else "moves"
     part, split = ranges[0]
     text = [f"{len(ranges)} ranges"] if len(ranges) > 1 else []
     text.append(f"{split.rows} rows")
@@ -84,7 +83,7 @@ def _cut(layer, tiles):
 
 def _weights(tiles):
     """How weights are loaded: all at once, or in units through a number of buffers."""
-    if not tiles or not tiles[0][0][1].image.size:
+    if not tiles[0] or not tiles[0][0][1].image.size:
         return ""
     split = tiles[0][0][1]
     units = f"{len(split.units)} units" if len(split.units) > 1 else "all"

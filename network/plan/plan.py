@@ -115,7 +115,7 @@ def _make_plan(lowered, machine, kept, kernel_room):
         if not kernel_room:
             raise
         return None
-    tiles = tuple(tiler.shares(layer) if layer.parts else [] for layer in layers)
+    tiles = tuple(tiler.shares(layer) if layer.parts else [[]] * machine.cores for layer in layers)
     needed = kept | {place.name for layer in layers for place in layer.brought if not isinstance(place, Held)}
     inside = {layer.sources[0].name for layer in layers if layer.first}
     results = [layer.output for layer in layers] + [layer.sums.output for layer in layers if layer.sums]

@@ -58,7 +58,7 @@ def test_sums_of_ranges_of_channels(check_program):
     x = maker.conv(maker.input((1, 336, 14, 14)), 336, 5, groups=336)
     maker.mul(x, maker.conv(maker.pool(x, "sum", 14), 336, 1))
     plan = check_program(maker, races=True).plan
-    tiles = next(tiles for layer, tiles in zip(plan.layers, plan.tiles, strict=True) if layer.sums)
+    (tiles,) = next(tiles for layer, tiles in zip(plan.layers, plan.tiles, strict=True) if layer.sums)
     assert [part.output.channels for part, _ in tiles] == [96, 96, 96, 48]
 
 

@@ -56,7 +56,7 @@ def test_weights_of_one_buffer_are_loaded_when_they_have_been_read():
     maker = NetworkMaker(3)
     maker.conv(maker.input((1, 512, 7, 7)), 512, 3)
     compiled = network.compile(maker.graph(), "default")
-    (_, split), *_ = compiled.plan.tiles[0]
+    (_, split), *_ = compiled.plan.tiles[0][0]
     assert split.slots == 1 and not split.resident and len(split.units) == 16
     words, barriers = compiled.words, PROGRAM_WORDS[Kind.BARRIER]
     waits = [index for index in waits_of(words) if barriers.unpack(words[index])["barrier"] in (72, 88, 104)]

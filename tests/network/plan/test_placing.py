@@ -68,7 +68,7 @@ def test_stores_wait_for_jobs_and_are_waited_for():
 
 def test_a_box_touches_its_rows():
     place = Place("x", 1, 64, 16, 32, (1, 32, 64, 16), "uint8")
-    box = Map(Cut("x", 1, 64, 16, 16, place.shape, "uint8", base=place), 4)
+    box = Map(Cut("x", 1, 64, 16, 16, place.shape, "uint8", base=place), 4, 1024)
     before = jobs((0, 128), (1024, 1152)), Store([Transfer(1024, 1024, 4096, box, (0, 0, 8, 0))])
     stored = HANDED + CYCLES + 1024 // BUS
     for row, waits in ((0, 0), (4, 0), (8, 1), (10, 1), (12, 0)):
@@ -100,7 +100,7 @@ def test_ranges_of_columns_find_their_weights():
     wide = maker.conv(maker.input((1, 16, 112, 112)), 96)
     graph = maker.graph(maker.conv(wide, 96, 3, stride=2, groups=96))
     compiled = network.compile(graph, "default")
-    ((_, split), *others), (weights, *_) = compiled.plan.tiles[0], compiled.plan.images
+    ((_, split), *others), (weights, *_) = compiled.plan.tiles[0][0], compiled.plan.images
     assert len(others) > 1 and split.resident
     loads = [step for step, *_ in compiled.plan.schedules[0].streams.loads if isinstance(step, Load)]
     places = [each.near for step in loads for each in step.transfers if each.far == weights]

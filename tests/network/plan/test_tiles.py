@@ -17,7 +17,7 @@ from tilewright.network.plan.cuts import strided, with_gaps
 
 
 def sources(compiled):
-    return [place for group in compiled.plan.tiles for layer, _ in group for place in layer.sources]
+    return [place for (group,) in compiled.plan.tiles for layer, _ in group for place in layer.sources]
 
 
 @pytest.mark.parametrize("stride", [2, 3, (2, 1), (1, 8)])
@@ -31,10 +31,11 @@ def test_windows_of_one_pixel_load_what_they_read(preset, shape, stride, check_p
     assert all(place.step == pair for place in sources(compiled))
     brought = sum(
         one.input_bytes[0] * len(one.bands(part)) * place.channels / place.pixel_pitch
-        for part, one in compiled.plan.tiles[0]
+        for part, one in compiled.plan.tiles[0][0]
         for place in part.sources
     )
-    ranges = len({part.output.first_channel for part, _ in compiled.plan.tiles[0] if isinstance(part.output, Cut)}) or 1
+    outputs = [part.output for part, _ in compiled.plan.tiles[0][0]]
+    ranges = len({output.first_channel for output in outputs if isinstance(output, Cut)}) or 1
     rows, columns = (-(-size // step) for size, step in zip(shape[2:], pair, strict=True))
     assert brought <= 2 * ranges * shape[0] * rows * columns * shape[1]
 

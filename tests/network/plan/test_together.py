@@ -68,7 +68,7 @@ def test_large_maps_between_two_layers_stay_in_bands(last, checked):
     assert layer.first.name in layer.name
     assert layer.sources[0].name == layer.first.output.name
     assert not any(place.name == layer.sources[0].name for place in layer.brought)
-    assert all(one.between_bytes for _, one in compiled.plan.tiles[0])
+    assert all(one.between_bytes for _, one in compiled.plan.tiles[0][0])
 
 
 def test_with_every_tensor_layers_are_not_joined(checked):
