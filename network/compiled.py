@@ -23,7 +23,7 @@ from .plan.plan import make_plan
 from .plan.schedule import BROUGHT, MEETINGS, READY
 from .words import memory_image, starts_of, words_of
 
-__all__ = ["Compiled", "compile", "first_nodes"]
+__all__ = ["Compiled", "compile", "first_nodes", "shared_memory"]
 
 #: What can run a program.
 _BACKENDS = ("golden", "rtl")

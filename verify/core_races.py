@@ -10,7 +10,6 @@ from bisect import bisect_left
 
 import numpy as np
 
-from tilewright.network.plan.schedule import BROUGHT, MEETINGS, READY
 from tilewright.spec import BLOCK, COMMAND, BarrierOp, Opcode, Space
 from tilewright.spec.cluster import DELIVERY
 from tilewright.spec.core import WORD_BITS
@@ -18,6 +17,10 @@ from tilewright.spec.core import WORD_BITS
 from .races import Races
 
 __all__ = ["find_core_races"]
+
+#: Barriers in shared memory (docs/many_cores.md, "The host"), each kind in turn: of meetings, of cores that are ready
+#: for multicasts, and of multicasts.
+_MEETINGS, _READY, _BROUGHT = range(128, 144, 8), range(144, 176, 8), range(176, 208, 8)
 
 
 def find_core_races(programs, memory, smem_bytes):
@@ -62,7 +65,7 @@ class _CoreRaces(Races):
         self._open = False  # a multicast of which more transfers follow
 
     def _barrier(self, index, operation, barrier, value, **fields):
-        if barrier in MEETINGS or barrier in READY:
+        if barrier in _MEETINGS or barrier in _READY:
             if operation == BarrierOp.TRY_WAIT:
                 self._wait_for_cores(index, barrier, value)
             return
@@ -70,8 +73,8 @@ class _CoreRaces(Races):
 
     def _wait_for_cores(self, index, barrier, value):
         """The program waits for a meeting, or until all cores are ready for a multicast: each in turn."""
-        of_meeting = barrier in MEETINGS
-        places, count = (MEETINGS, self.met) if of_meeting else (READY, self.ready)
+        of_meeting = barrier in _MEETINGS
+        places, count = (_MEETINGS, self.met) if of_meeting else (_READY, self.ready)
         turn, place = divmod(count, len(places))
         if (barrier, value) != (places[place], turn & 1):
             self.found.append(f"word {index}: a wait that is not for number {count}")
@@ -110,7 +113,7 @@ class _CoreRaces(Races):
         super()._command(index, word)
 
     def _load(self, index, near, far, size, barrier, kind="load"):
-        casting = kind == "load" and barrier in BROUGHT
+        casting = kind == "load" and barrier in _BROUGHT
         super()._load(index, near, far, size, barrier, kind)
         if casting:
             self._casts[-1].append((near, size, barrier))
