@@ -54,7 +54,7 @@ def compute(function, a, b=0, c=0, part=0):
     ValueError
         If the function is another one.
     """
-    a, b, c, part = np.broadcast_arrays(*(np.asarray(words, np.uint32) for words in (a, b, c, part)))
+    a, b, c, part = _alike(a, b, c, part)
     with np.errstate(all="ignore"):
         if function in _ARITHMETIC:
             return _bits(_ARITHMETIC[function](_floats(a), _floats(b)))
@@ -103,9 +103,18 @@ def compare(function, a, b):
     """
     if function not in _COMPARISONS:
         raise ValueError(f"the function must be a comparison of floats, not {function!r}")
-    a, b = np.broadcast_arrays(*(np.asarray(words, np.uint32) for words in (a, b)))
+    a, b = _alike(a, b)
     with np.errstate(all="ignore"):  # a signalling NaN is an operand like any other
         return _COMPARISONS[function](_floats(a), _floats(b))
+
+
+def _alike(*operands):
+    """Words as arrays of one shape; a number goes with any."""
+    words = [np.asarray(operand, np.uint32) for operand in operands]
+    # Of the threads of an engine, which have one shape, numpy would take longer than for the function itself.
+    if all(each.shape in ((), words[0].shape) for each in words):
+        return words
+    return np.broadcast_arrays(*words)
 
 
 def _floats(words):

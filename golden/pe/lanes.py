@@ -15,7 +15,7 @@ __all__ = ["execute_arithmetic"]
 def execute_arithmetic(pe, guard, predicate, function, b, part, ps, rd, ra, rb, rc, imm):
     """Executes an instruction with these fields, which nothing refuses, on ``pe``."""
     function = Function(function)
-    info, threads = FUNCTIONS[function], pe.taking_part(guard, predicate)
+    info = FUNCTIONS[function]
     values, doubt = _operands(pe, info, b, ra, rb, rc, imm)
     if info.selects:
         chosen = [ps, part] if info.predicate else [ps]
@@ -36,8 +36,11 @@ def execute_arithmetic(pe, guard, predicate, function, b, part, ps, rd, ra, rb, 
         unused = np.zeros(pe.sizes.threads, np.uint32)
         result = compute(function, *(values.get(name, unused) for name in "abc"), part)
     targets, opens = (pe.predicates, pe.open.predicates) if info.predicate else (pe.registers.T, pe.open.registers.T)
-    targets[rd] = np.where(threads, result, targets[rd])
-    opens[rd] = np.where(threads, doubt, opens[rd]) | pe.open.guards(guard, predicate)
+    if guard:
+        threads = pe.taking_part(guard, predicate)
+        result = np.where(threads, result, targets[rd])
+        doubt = np.where(threads, doubt, opens[rd]) | pe.open.guards(guard, predicate)
+    targets[rd], opens[rd] = result, doubt
 
 
 def _operands(pe, info, b, ra, rb, rc, imm):
@@ -48,8 +51,11 @@ def _operands(pe, info, b, ra, rb, rc, imm):
         number = imm if b == Operand.IMMEDIATE else pe.uniform[rb]
         values["b"] = np.full(pe.sizes.threads, number, np.uint32)
         del registers["b"]
-    values |= {name: pe.registers[:, number].copy() for name, number in registers.items()}
-    return values, pe.open.registers[:, list(registers.values())].any(axis=1)
+    doubt = np.zeros(pe.sizes.threads, bool)
+    for name, number in registers.items():
+        values[name] = pe.registers[:, number].copy()
+        doubt |= pe.open.registers[:, number]
+    return values, doubt
 
 
 def _partners(count, bit):

@@ -8,6 +8,7 @@ from amaranth.utils import ceil_log2
 from ..bus.axi4 import Axi4Signature
 from ..bus.axi4_lite import Axi4LiteSignature
 from ..core.top import Core
+from ..lib.component import shared_module
 from ..smem.layouts import BarrierRequestLayout
 from .barriers import BarrierNetwork
 from .l2.control import L2_ADDR_WIDTH
@@ -65,7 +66,7 @@ class Cluster(wiring.Component):
         m = Module()
         apart = (*_INNER, *(_BARRIERS if self.params.cores > 1 else ()))
         for number, core in enumerate(self.cores):
-            m.submodules[f"core{number}"] = core
+            m.submodules[f"core{number}"] = shared_module(platform, core, self.params.core)
             for name, member in core.signature.members.items():
                 if name not in apart:
                     self._show(m, member, getattr(core, name), getattr(self, name)[number])

@@ -8,6 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from ..lib.component import shared_module
 from ..lib.logic import delay
 from .groups import Groups, add_wrapping, check_units
 
@@ -123,7 +124,7 @@ class IntegerRow(wiring.Component):
         m = Module()
         make = self._chains if self._free_adders else self._terms
         words_select = delay(m, self.select, self.ACCUMULATORS_AFTER, name="words_select")
-        rows = [make(m, unit, self._groups.leads(words_select, unit)) for unit in range(self._groups.count)]
+        rows = [make(m, platform, unit, self._groups.leads(words_select, unit)) for unit in range(self._groups.count)]
         selects = [delay(m, self.select, self._sums_after, name="select")]
         for cycle in range(1, len(self._steps)):
             selects.append(delay(m, selects[-1], 1, name=f"select_{cycle}"))
@@ -131,15 +132,15 @@ class IntegerRow(wiring.Component):
         m.d.comb += [o.eq(total) for o, total in zip(self.o, sums, strict=True)]
         return m
 
-    def _chains(self, m, unit, leads):
+    def _chains(self, m, platform, unit, leads):
         """Chains of a unit, of lower and of upper products, which begin with the words of a unit that leads a group."""
-        lowers, uppers = self._products(m, unit)
+        lowers, uppers = self._products(m, platform, unit)
         start, other = self._starts(m, unit, leads)
         return self._add_up(m, lowers, start, f"lower_{unit}") + self._add_up(m, uppers, other, f"upper_{unit}")
 
-    def _terms(self, m, unit, leads):
+    def _terms(self, m, platform, unit, leads):
         """All terms of a unit, the upper products, which are narrow, first."""
-        lowers, uppers = self._products(m, unit)
+        lowers, uppers = self._products(m, platform, unit)
         # Before an adder this OR takes no LUT of its own.
         return [*uppers, reduce(or_, self._starts(m, unit, leads)).as_signed(), *lowers]
 
@@ -151,12 +152,13 @@ class IntegerRow(wiring.Component):
             for n, word in enumerate((self.accumulators, self.others))
         ]
 
-    def _products(self, m, unit):
+    def _products(self, m, platform, unit):
         """The lower and the upper products of a unit; each waits for the previous one in its chain."""
         lowers, uppers = [], []
         for lane in range(self._lanes):
             waits = lane % self._links if self._links else 0
-            m.submodules[f"product_{unit}_{lane}"] = product = IntegerProduct(wide=self._wide, waits=waits)
+            product = IntegerProduct(wide=self._wide, waits=waits)
+            m.submodules[f"product_{unit}_{lane}"] = shared_module(platform, product, self._wide, waits)
             m.d.comb += [
                 product.type.eq(self.type),
                 product.a.eq(self.a[unit].word_select(lane, 16)),

@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ..lib.component import shared_module
 from ..lib.logic import delay, leading_zeros
 from .groups import Groups, add, check_units, either, larger
 from .terms import ACCUMULATOR_PLACES, PRODUCT_PLACES, TOP, AccumulatorTerm, Aligner, LaneProduct, Special, is_integer
@@ -192,17 +193,18 @@ class DotRow(wiring.Component):
             selects.append(delay(m, selects[-1], 1, name=f"select_{cycle}"))
             integers.append(delay(m, integers[-1], 1, name=f"integer_{cycle}"))
 
-        terms = [self._terms(m, unit) for unit in range(self._groups.count)]
+        terms = [self._terms(m, platform, unit) for unit in range(self._groups.count)]
         maximum_selects = selects[1 : 1 + _MAXIMUM_CYCLES]
         highest = self._highest(m, terms, maximum_selects, selects[LaneProduct.LATENCY])
         flags = self._groups.reduce(
             m, [[term.flags.as_value() for term in row] for row in terms], maximum_selects, either, name="flags"
         )
         integer = integers[LaneProduct.LATENCY]
-        aligned = [self._aligned(m, row, integer, highest[unit], unit) for unit, row in enumerate(terms)]
+        aligned = [self._aligned(m, platform, row, integer, highest[unit], unit) for unit, row in enumerate(terms)]
         totals = self._groups.reduce(m, aligned, selects[sums_at:normalized_at], add, name="total")
         for unit, total in enumerate(totals):
-            m.submodules[f"normalizer_{unit}"] = normalizer = Normalizer(len(total))
+            normalizer = Normalizer(len(total))
+            m.submodules[f"normalizer_{unit}"] = shared_module(platform, normalizer, len(total))
             cycles = normalized_at - LaneProduct.LATENCY
             special = _special(m, flags[unit], unit)
             m.d.comb += [
@@ -214,11 +216,12 @@ class DotRow(wiring.Component):
             ]
         return m
 
-    def _terms(self, m, unit):
+    def _terms(self, m, platform, unit):
         """The sources of the terms of a unit: its lanes of 16 bits, and its accumulator."""
         terms = []
         for lane in range(self._unit_bytes // 2):
-            m.submodules[f"product_{unit}_{lane}"] = product = LaneProduct()
+            product = LaneProduct()
+            m.submodules[f"product_{unit}_{lane}"] = shared_module(platform, product)
             m.d.comb += [
                 product.type.eq(self.type),
                 product.a.eq(self.a[unit].word_select(lane, 16)),
@@ -239,11 +242,12 @@ class DotRow(wiring.Component):
         return self._groups.spread(m, tops, select, name="spread")
 
     @staticmethod
-    def _aligned(m, terms, integer, highest, unit):
+    def _aligned(m, platform, terms, integer, highest, unit):
         aligned = []
         for number, term in enumerate(terms):
             places = PRODUCT_PLACES if isinstance(term, LaneProduct) else ACCUMULATOR_PLACES
-            m.submodules[f"aligner_{unit}_{number}"] = aligner = Aligner(places)
+            aligner = Aligner(places)
+            m.submodules[f"aligner_{unit}_{number}"] = shared_module(platform, aligner, places)
             m.d.comb += [
                 aligner.term.eq(term.term),
                 aligner.integer.eq(integer),

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from tilewright.spec import Element
 from tilewright.spec.tmau_registers import FLOAT_SUMS
 
+from ..lib.component import shared_module
 from ..lib.logic import leading_zeros, named, shift_down
 
 __all__ = ["BF16", "F16", "F32", "FloatAdder", "FloatFormat", "FloatSums", "delayed", "is_summed", "unpack"]
@@ -274,8 +275,9 @@ class FloatSums(wiring.Component):
         was_f32 = delayed(m, is_f32, self.LATENCY, self.enable)
         for number in range(4):
             old, source = self.old.word_select(number, 32), self.source.word_select(number, 32)
-            m.submodules[f"wide{number}"] = wide = FloatAdder(_WIDE)
-            m.submodules[f"narrow{number}"] = narrow = FloatAdder(_NARROW)
+            wide, narrow = FloatAdder(_WIDE), FloatAdder(_NARROW)
+            m.submodules[f"wide{number}"] = shared_module(platform, wide, _WIDE)
+            m.submodules[f"narrow{number}"] = shared_module(platform, narrow, _NARROW)
             for adder, low in ((wide, 0), (narrow, 16)):
                 m.d.comb += [
                     adder.a.eq(old[low:]),

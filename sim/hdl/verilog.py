@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockSignal, Const, Instance, ResetSignal, Value, ValueCastable
+from amaranth.hdl import ClockSignal, Const, Elaboratable, Instance, ResetSignal, Value, ValueCastable
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib.wiring import In
 
@@ -164,11 +164,21 @@ class VerilogPlatform:
             text = rtlil.convert(component, name=name, platform=self, ports=ports, emit_src=False)
             self._known[key] = name, bool(_CLOCK.search(text))
             self.modules.append(text.replace("attribute \\top 1\n", "", 1))
-        component._MustUse__used = True  # or Amaranth complains of all but the first
+        _note_used(component)  # or Amaranth complains of all but the first
         name, clocked = self._known[key]
         clocks = {"i_clk": ClockSignal(), "i_rst": ResetSignal()} if clocked else {}
         directions = {PortDirection.Input: "i", PortDirection.Output: "o"}
         return Instance(name, **clocks, **{f"{directions[way]}_{port}": value for port, (value, way) in ports.items()})
+
+
+def _note_used(thing):
+    """Tells Amaranth that it is meant if ``thing``, or a part that it made with itself, is never elaborated."""
+    if isinstance(thing, list | tuple):
+        for part in thing:
+            _note_used(part)
+    elif isinstance(thing, Elaboratable) and not thing._MustUse__used:
+        thing._MustUse__used = True
+        _note_used(list(vars(thing).values()))
 
 
 def to_rtlil(component, name, ports, platform=None):

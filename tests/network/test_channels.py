@@ -36,6 +36,17 @@ def test_slopes(shape, slopes, sign, check_model):
     check_model(of_one("PRelu", shape, np.abs(drawn(*slopes)) if sign == "positive" else drawn(*slopes)))
 
 
+def test_slopes_whose_products_are_halves(agree):
+    """ONNX Runtime rounds each half as its floats fall: it is no reference there, and elsewhere it is."""
+    form = Form(1, 4, 16, 16)
+    y = form.node(
+        "PRelu", form.both("x", np.float32(0.1), np.uint8(128)), np.float32([0.5, 0.25, 1, 1.1]).reshape(4, 1, 1)
+    )
+    model = form.model(form.quantise(y, np.float32(0.1) / np.float32(1.5), np.uint8(100)))
+    x = np.tile(np.float32(0.1) * np.arange(-128, 128, dtype=np.float32).reshape(16, 16), (1, 4, 1, 1))
+    agree(model, {"x": x})
+
+
 @pytest.mark.parametrize(
     ("kernel", "options"),
     [

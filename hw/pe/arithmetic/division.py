@@ -4,6 +4,7 @@ from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...lib.component import shared_module
 from .divider import Divider
 
 __all__ = ["SHARING", "DivideRow"]
@@ -59,7 +60,8 @@ class DivideRow(wiring.Component):
         m.d.comb += self.done.eq(cycle == self.cycles - 1)
 
         for first in range(0, self._threads, self._sharing):
-            m.submodules[f"divider_{first}"] = divider = Divider(**self._options)
+            divider = Divider(**self._options)
+            m.submodules[f"divider_{first}"] = shared_module(platform, divider, *self._options.items())
             members = range(first, min(first + self._sharing, self._threads))
             m.d.comb += divider.function.eq(function)
             for port, row in ((divider.a, a), (divider.b, b)):

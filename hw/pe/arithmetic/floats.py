@@ -4,6 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...lib.component import shared_module
 from ...lib.logic import delay
 from .float_control import FloatDecoder
 from .float_lane import FloatLane
@@ -45,7 +46,8 @@ class FloatRow(wiring.Component):
         for stage in range(1, self.LATENCY):
             controls.append(delay(m, controls[-1], 1, name=f"control_{stage}"))
         for thread in range(len(self.holds)):
-            m.submodules[f"lane_{thread}"] = lane = FloatLane()
+            lane = FloatLane()
+            m.submodules[f"lane_{thread}"] = shared_module(platform, lane)
             m.d.comb += [
                 *(getattr(lane, name).eq(getattr(self, name)[thread]) for name in "abc"),
                 *(port.eq(control) for port, control in zip(lane.controls, controls, strict=True)),

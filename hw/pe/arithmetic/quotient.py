@@ -4,6 +4,7 @@ from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from ...lib.component import shared_module
 from ...lib.logic import delay, named
 from .steps import digit
 
@@ -87,7 +88,8 @@ class QuotientRow(wiring.Component):
             m.d.sync += turn.eq(turn + 1)
         late = delay(m, turn, ShortDivider.LATENCY, name="turn")
         for first in range(0, self._threads, self._sharing):
-            m.submodules[f"divider_{first}"] = divider = ShortDivider()
+            divider = ShortDivider()
+            m.submodules[f"divider_{first}"] = shared_module(platform, divider)
             members = range(first, min(first + self._sharing, self._threads))
             for name in "abc":
                 port, row = getattr(divider, name), getattr(self, name)

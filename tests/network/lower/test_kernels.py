@@ -10,7 +10,10 @@ from tilewright.golden import PeSizes
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.machine import MACHINES
 
-SHAPES = [(16, 128), (1, 16), (3, 5), (40, 197), (2, 3, 7, 33), (1, 2, 20, 64), (300, 48), (5, 700), (1, 4, 6, 1)]
+SHAPES = [
+    (16, 128), (1, 16), (3, 5), (20, 197), (2, 3, 7, 33), (1, 2, 20, 64), (70, 48), (5, 700), (1, 4, 6, 1),
+    pytest.param((300, 48), marks=pytest.mark.long),
+]  # fmt: skip
 #: Without the fast kernels.
 SMALL = replace(MACHINES["default"], pe=PeSizes(threads=8, regs=32, segments=8, pages=256, lookup_words=256))
 
