@@ -1,6 +1,6 @@
 """The processing engine: its data path, registers and pager, and the top for designs with their own shared memory."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -203,18 +203,20 @@ class PeUnit(wiring.Component):
         connect(m, start=start.access, scoreboard=scoreboard.arithmetic)
         connect(m, start=start.registers, registers=registers.arithmetic)
         m.d.comb += [
-            decoder.passes.eq(router.passes),
+            decoder.passes.eq(router.passes | issue.takes),
             issue.arithmetic_pending.eq(start.pending),
             router.rests.eq(issue.rests),
+            *(block.turn.eq(issue.turn) for block in (router, start, scoreboard)),
             router.uniform_set.eq(issue.uniform_set),
             router.uniform.eq(issue.uniform),
             kernels.loop_count.eq(issue.loop_count),
             kernels.drained.eq(decoder.idle & issue.idle & start.quiet),
             issue.arithmetic_quiet.eq(start.quiet),
-            issue.predicates_quiet.eq(~Cat(item.valid & item.to_predicate for item in start.in_flight).any()),
             issue.written.eq(start.written),
             issue.written_register.eq(start.written_register),
             scoreboard.job_issued.eq(issue.job_issued),
+            scoreboard.issuing.eq(issue.issuing),
+            scoreboard.multiplies.eq(issue.is_mm),
             scoreboard.job_reads.eq(issue.job_reads),
             scoreboard.jobs_read.eq(issue.loading_idle),
             *(target.eq(item) for target, item in zip(scoreboard.in_flight, start.in_flight, strict=True)),

@@ -91,7 +91,7 @@ def error_of(decoded, rank):
 
 
 class Passing(Elaboratable):
-    """The decoder, whose instructions pass Issue if they can, as behind Router."""
+    """The decoder, whose instructions are accepted at once if they can be, as by Router and Issue."""
 
     def __init__(self, params):
         self.decoder = Decoder(params)
@@ -101,25 +101,21 @@ class Passing(Elaboratable):
         m = Module()
         m.submodules.decoder = self.decoder
         decoded = self.o.payload
-        m.d.comb += self.decoder.passes.eq(self.o.valid & self.o.ready & (decoded.arithmetic | decoded.done))
+        passes = decoded.arithmetic | decoded.done | decoded.job
+        m.d.comb += self.decoder.passes.eq(self.o.valid & self.o.ready & passes)
         return m
 
 
-def expected_distances(words, decoded, params):
+def expected_distances(decoded, params):
     """Cycles from each instruction to the next one, without pauses.
 
-    It is one after an instruction that need not go to Issue by its operation, unless the one before is at the output
-    then, and does go to Issue.
+    With arithmetic it is one, unless the instruction before is at the output then, and is not accepted at once.
     """
     distances = []
-    for number in range(len(words) - 1):
-        fields = INSTRUCTIONS[Operation.LOOP].unpack(words[number])
-        operations = {*CONTROLS, Operation.ARITH, Operation.MOV, Operation.SETP} - {Operation.LOAD}
-        fast = params.units and fields["opcode"] in operations
-        fast = fast and (fields["opcode"] != Operation.LOOP or fields["b"] == Operand.IMMEDIATE)
+    for number in range(len(decoded) - 1):
         before = decoded[number - 1]
-        waits = distances and distances[-1] == 1 and not (before.arithmetic or before.done)
-        distances.append(1 if fast and not waits else 2)
+        waits = distances and distances[-1] == 1 and not (before.arithmetic or before.done or before.job)
+        distances.append(1 if params.units and not waits else 2)
     return distances
 
 
@@ -155,7 +151,7 @@ def test_errors(preset, mode):
     if mode == "none":
         assert cycles["o"] == [cycle + 2 for cycle in cycles["i"]]
         assert [later - earlier for earlier, later in pairwise(cycles["i"])] == expected_distances(
-            words, payloads["o"], params
+            payloads["o"], params
         )
 
 
