@@ -88,7 +88,17 @@ class PeUnit(wiring.Component):
 
         if computes:
             instructions, no_kernel, arithmetic_idle = self._compute(
-                m, decoder, issue, scoreboard, predicates, registers, compute, control, latency, multiply_latency(array)
+                m,
+                decoder,
+                issue,
+                scoreboard,
+                sequencer,
+                predicates,
+                registers,
+                compute,
+                control,
+                latency,
+                multiply_latency(array),
             )
         else:
             instructions, no_kernel, arithmetic_idle = self._move(m, decoder, issue, predicates, registers)
@@ -189,7 +199,9 @@ class PeUnit(wiring.Component):
         ]
         return instructions, Const(1), Const(1)
 
-    def _compute(self, m, decoder, issue, scoreboard, predicates, registers, compute, control, latency, multiply):
+    def _compute(
+        self, m, decoder, issue, scoreboard, sequencer, predicates, registers, compute, control, latency, multiply
+    ):
         """Kernels and arithmetic. Returns the same, and whether no kernel runs."""
         params = self._params
         m.submodules.kernels = kernels = Kernels(params)
@@ -219,6 +231,7 @@ class PeUnit(wiring.Component):
             scoreboard.multiplies.eq(issue.is_mm),
             scoreboard.job_reads.eq(issue.job_reads),
             scoreboard.jobs_read.eq(issue.loading_idle),
+            scoreboard.offsets_read.eq(sequencer.offsets_read),
             *(target.eq(item) for target, item in zip(scoreboard.in_flight, start.in_flight, strict=True)),
             start.writes_ahead.eq(compute.writes_ahead),
             path.operands.eq(start.operands),

@@ -144,6 +144,7 @@ class Scoreboard(wiring.Component):
                         "turn": In(1),
                         "multiplies": In(1),  # that job is an mm, with ``mm_registers``
                         "jobs_read": In(1),  # all jobs have read; low from the cycle after ``job_issued`` on
+                        "offsets_read": In(1),  # the same of their offsets alone
                     }
                     if flights
                     else {}
@@ -218,7 +219,10 @@ class Scoreboard(wiring.Component):
         for load, pending in zip(loads.items, loads.occupied, strict=True):
             clashes += [pending & valid & _holds(load, register) for register, valid in used]
         # A job begins to read when the one before has read, unless a slot is between: then both are waited for.
+        # Offsets are read first, all at once.
         reading, several, job = Signal(), Signal(), Signal(JobReadsLayout(self._params))
+        locating = Signal()
+        m.d.sync += locating.eq(self.job_issued | (locating & ~self.offsets_read))
         with m.If(self.job_issued):
             m.d.sync += [
                 reading.eq(1),
@@ -227,22 +231,22 @@ class Scoreboard(wiring.Component):
             ]
         with m.Elif(self.jobs_read):
             m.d.sync += [reading.eq(0), several.eq(0)]
-        clashes.append(reading & (several | self._disturbs(operation, job)))
+        clashes.append(reading & (several | self._disturbs(operation, job, locating)))
         # A job that is being issued has the registers of a load or an mm as well.
         held, factors = self.job_reads, self.mm_registers.payload.factors
         of_held = Cat(valid & ~held.stores & _holds(held.moved, register) for register, valid in used).any()
         of_held |= self.multiplies & writes & _holds(factors, operation.target)
-        of_held |= self._disturbs(operation, held)
+        of_held |= self._disturbs(operation, held, 1)
         clashes.append(self.issuing & (operation.turn == self.turn) & of_held)
         m.d.comb += self.arithmetic.clear.eq(~Cat(clashes).any())
 
     @staticmethod
-    def _disturbs(operation, job):
-        """Whether an operation writes what a job reads."""
+    def _disturbs(operation, job, locates):
+        """Whether an operation writes what a job reads, its offsets only if it ``locates``."""
         return Mux(
             operation.to_predicate,
             job.guard & (job.predicate == operation.target[:3]),
-            _holds(job.offsets, operation.target) | (job.stores & _holds(job.moved, operation.target)),
+            (_holds(job.offsets, operation.target) & locates) | (job.stores & _holds(job.moved, operation.target)),
         )
 
     def _release(self, m):
