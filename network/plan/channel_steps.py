@@ -23,10 +23,10 @@ def channel_steps(layer, low, high, down, addresses, image):
     """Steps of a layer, with buffers from ``low`` to ``high``; at the end if ``down``. As of ``kernel_steps``."""
     kernel, own = layer.kernel, KernelImage(layer.kernel)
     first, last = own.constants
-    size, code = _ROWS * _PAGE, (image, len(own.words))
+    size, code = _ROWS * _PAGE, own.code(image)
     base = high - channel_bytes(layer) if down else low
     kept, buffers = [(base, base + last - first)], base + last - first
-    begin, add, find, apply = kernel.entries
+    begin, add, find, apply = (kernel.index + entry for entry in kernel.entries)
     yield Load([block(image + first, base, last - first)])
     turn = 0
     for column in range(0, kernel.columns, kernel.group):

@@ -14,7 +14,7 @@ from tilewright.spec.conv import ConvOperation
 from ..lower.places import BLOCK, Cut
 
 __all__ = [
-    "Call", "Fence", "Jobs", "Load", "Map", "Segment", "Store", "Streams", "Touched", "Transfer", "block",
+    "Call", "Code", "Fence", "Jobs", "Load", "Map", "Segment", "Store", "Streams", "Touched", "Transfer", "block",
     "far_blocks", "streams_of",
 ]  # fmt: skip
 
@@ -128,14 +128,35 @@ class Segment(NamedTuple):
     swizzled: bool = False
 
 
+class Code(NamedTuple):
+    """A kernel, and where the instructions are that load it.
+
+    Attributes
+    ----------
+    load : (int, int)
+        Global address of the instructions that load it, and how many there are.
+    load_table : (int, int) or None
+        The same for its lookup memory.
+    index : int
+        Where it begins in instruction memory.
+    words, lookup : tuple of int
+        Its instructions; entries of the lookup memory.
+    """
+
+    load: tuple
+    load_table: tuple | None
+    index: int
+    words: tuple
+    lookup: tuple
+
+
 @dataclass(eq=False)
 class Call:
     """A call of a kernel of the processing engine.
 
     Attributes
     ----------
-    code : (int, int)
-        Global address of the instructions that load the kernel, and how many there are.
+    code : Code
     arguments : tuple
         Numbers, and instances of Segment.
     reads, writes : list of (int, int)
@@ -147,7 +168,7 @@ class Call:
         Index in instruction memory.
     """
 
-    code: tuple[int, int]
+    code: Code
     arguments: tuple
     reads: list
     writes: list
