@@ -7,7 +7,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
 from support.pe_accesses import OffsetSets
-from tilewright.golden.pe.checks import decode, refusal
+from tilewright.golden.pe.checks import refusal
 from tilewright.golden.pe.kernel import Kernels
 from tilewright.hw.pe.arithmetic.router import Router
 from tilewright.hw.pe.issue.decode import Decoder
@@ -142,8 +142,7 @@ class _Reference:
 
     def events(self, word, number):
         """Names and contents of the items that leave for ``word``, in order."""
-        values = decode(word)
-        code, register = (PeError.OPCODE, 0) if values is None else refusal(values, self.pe)
+        code, register = refusal(word, self.pe)
         if number in self.refused:
             code, register, self.flush = PeError.STOPPED, 0, 1
         report = ("fault", {"code": code, "number": number, "register": register, "first": 0,

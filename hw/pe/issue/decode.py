@@ -25,8 +25,8 @@ __all__ = [
 
 _MAX_RANK = 4
 _PREDICATES = 8
-#: Operations that need an instruction memory.
-_CONTROLS = (Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
+#: Operations that need arithmetic.
+_COMPUTING = (Operation.ARITH, Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
 
 
 def instruction_view(operation, word):
@@ -152,6 +152,9 @@ class Decoder(wiring.Component):
         with m.Switch(word[:8]):
             for operation, fmt in INSTRUCTIONS.items():
                 with m.Case(operation):
+                    if operation in _COMPUTING and not self._params.units:
+                        m.d.comb += illegal.eq(0)
+                        continue
                     m.d.comb += illegal.eq((word & fmt.reserved_mask).any() | more.get(operation, 0))
         return illegal
 
@@ -181,14 +184,14 @@ class Decoder(wiring.Component):
     def _unsupported_arithmetic(self, opcode, arith):
         """Checks of units that are not built."""
         units = self._params.units
-        missing = [function for function, info in FUNCTIONS.items() if info.unit not in units]
-        yield PeError.UNSUPPORTED, (opcode == Operation.ARITH) & is_one_of(arith.function, missing), arith.function
-        control, load = is_one_of(opcode, _CONTROLS), (opcode == Operation.LOAD) & self._loads_lookup(arith)
         if not units:
             single = is_one_of(opcode, (Operation.LD, Operation.ST)) & arith.function[0]  # field ``element``
-            yield PeError.UNSUPPORTED, control | single, 0
-        elif "lookup" not in units:
-            yield PeError.UNSUPPORTED, load, 0
+            yield PeError.UNSUPPORTED, is_one_of(opcode, _COMPUTING) | single, 0
+            return
+        missing = [function for function, info in FUNCTIONS.items() if info.unit not in units]
+        yield PeError.UNSUPPORTED, (opcode == Operation.ARITH) & is_one_of(arith.function, missing), arith.function
+        if "lookup" not in units:
+            yield PeError.UNSUPPORTED, (opcode == Operation.LOAD) & self._loads_lookup(arith), 0
 
     @staticmethod
     def _loads_lookup(word):
@@ -212,6 +215,8 @@ class Decoder(wiring.Component):
 
     def _outside(self, m, opcode, arith, checked):
         """Checks of the uniform register and the registers of an ARITH; and of the uniform register of a LOOP."""
+        if not self._params.units:
+            return
         is_arith, regs = opcode == Operation.ARITH, self._params.regs
         by_uniform = Signal()
         m.d.comb += [
