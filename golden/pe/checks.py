@@ -11,6 +11,9 @@ from ..arguments import member
 
 __all__ = ["PREDICATES", "decode", "instruction_word", "refusal"]
 
+#: Operations that need the unit `alu`.
+_COMPUTING = (Operation.ARITH, Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
+
 #: Predicates of a thread.
 PREDICATES = 8
 
@@ -64,11 +67,16 @@ def _wrong_loop(b, rb, imm, **_):
     return b != Operand.IMMEDIATE or rb != 0 or imm == 0
 
 
-def refusal(values, pe):
-    """The error that stops the whole instruction with these fields on ``pe``, in the order of docs/pe.md, "Errors".
+def refusal(word, pe):
+    """The error that stops a whole packed instruction on ``pe``, in the order of docs/pe.md, "Errors".
 
     Returns its code and register; the code is ``PeError.NONE`` if the instruction can be executed.
     """
+    if word & 0xFF in _COMPUTING and "alu" not in pe.sizes.units:
+        return PeError.UNSUPPORTED, 0
+    values = decode(word)
+    if values is None:
+        return PeError.OPCODE, 0
     operation, sizes = values["opcode"], pe.sizes
     missing = _missing(operation, values, sizes)
     if missing is not None:
@@ -95,12 +103,9 @@ def _missing(operation, values, sizes):
         return values["type"]
     if operation == Operation.ARITH and FUNCTIONS[values["function"]].unit not in sizes.units:
         return values["function"]
-    if "alu" in sizes.units and operation == Operation.LOAD and values["target"] == Target.LOOKUP:
-        return None if "lookup" in sizes.units else 0
-    if "alu" not in sizes.units and values.get("element"):
+    if operation == Operation.LOAD and values["target"] == Target.LOOKUP and "lookup" not in sizes.units:
         return 0
-    controls = (Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
-    return 0 if operation in controls and "alu" not in sizes.units else None
+    return 0 if values.get("element") and "alu" not in sizes.units else None
 
 
 def _is_set(number, pe):

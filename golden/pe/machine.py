@@ -162,7 +162,7 @@ class Pe:
         elif word is None:
             code, register = PeError.CONTROL, kernels.register
         else:
-            code, register = refusal(values, self) if values else (PeError.OPCODE, 0)
+            code, register = refusal(word, self)
         if code == PeError.NONE:
             fields = {name: value for name, value in values.items() if name != "opcode"}
             fault = self._perform(Operation(opcode), fields)

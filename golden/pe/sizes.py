@@ -22,7 +22,7 @@ class PeSizes:
     pages: int = 256
     types: tuple = MM_FAMILIES
     units: tuple = UNITS
-    kernel_words: int = 256
+    kernel_words: int = 512
     lookup_words: int = 512
 
     def __post_init__(self):

@@ -28,7 +28,7 @@ class ProgramParams:
     """
 
     words: int = 16
-    instruction_lines: int = 4
+    instruction_lines: int = 16
 
     def __post_init__(self):
         check_sizes(self, dict.fromkeys(_NAMES, (2, 32)), set(_NAMES))

@@ -76,7 +76,7 @@ class PeParams:
     types: tuple[str, ...] = MM_FAMILIES
     dsp_adders: bool = True
     units: tuple[str, ...] = UNITS
-    kernel_words: int = 256
+    kernel_words: int = 512
     lookup_words: int = 512
     smem: SmemParams = field(default_factory=SmemParams)
 

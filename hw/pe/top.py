@@ -1,6 +1,6 @@
 """The processing engine: its data path, registers and pager, and the top for designs with their own shared memory."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -88,7 +88,17 @@ class PeUnit(wiring.Component):
 
         if computes:
             instructions, no_kernel, arithmetic_idle = self._compute(
-                m, decoder, issue, scoreboard, predicates, registers, compute, control, latency, multiply_latency(array)
+                m,
+                decoder,
+                issue,
+                scoreboard,
+                sequencer,
+                predicates,
+                registers,
+                compute,
+                control,
+                latency,
+                multiply_latency(array),
             )
         else:
             instructions, no_kernel, arithmetic_idle = self._move(m, decoder, issue, predicates, registers)
@@ -189,7 +199,9 @@ class PeUnit(wiring.Component):
         ]
         return instructions, Const(1), Const(1)
 
-    def _compute(self, m, decoder, issue, scoreboard, predicates, registers, compute, control, latency, multiply):
+    def _compute(
+        self, m, decoder, issue, scoreboard, sequencer, predicates, registers, compute, control, latency, multiply
+    ):
         """Kernels and arithmetic. Returns the same, and whether no kernel runs."""
         params = self._params
         m.submodules.kernels = kernels = Kernels(params)
@@ -203,20 +215,23 @@ class PeUnit(wiring.Component):
         connect(m, start=start.access, scoreboard=scoreboard.arithmetic)
         connect(m, start=start.registers, registers=registers.arithmetic)
         m.d.comb += [
-            decoder.passes.eq(router.passes),
+            decoder.passes.eq(router.passes | issue.takes),
             issue.arithmetic_pending.eq(start.pending),
             router.rests.eq(issue.rests),
+            *(block.turn.eq(issue.turn) for block in (router, start, scoreboard)),
             router.uniform_set.eq(issue.uniform_set),
             router.uniform.eq(issue.uniform),
             kernels.loop_count.eq(issue.loop_count),
             kernels.drained.eq(decoder.idle & issue.idle & start.quiet),
             issue.arithmetic_quiet.eq(start.quiet),
-            issue.predicates_quiet.eq(~Cat(item.valid & item.to_predicate for item in start.in_flight).any()),
             issue.written.eq(start.written),
             issue.written_register.eq(start.written_register),
             scoreboard.job_issued.eq(issue.job_issued),
+            scoreboard.issuing.eq(issue.issuing),
+            scoreboard.multiplies.eq(issue.is_mm),
             scoreboard.job_reads.eq(issue.job_reads),
             scoreboard.jobs_read.eq(issue.loading_idle),
+            scoreboard.offsets_read.eq(sequencer.offsets_read),
             *(target.eq(item) for target, item in zip(scoreboard.in_flight, start.in_flight, strict=True)),
             start.writes_ahead.eq(compute.writes_ahead),
             path.operands.eq(start.operands),

@@ -98,17 +98,24 @@ def _kernel(at, count, dtype, pe):
     group = min(columns, _GROUP)
     operands = (Operand(source, "int32") for source in range(count))
     scaled = () if uniform else (Constant(0, by_column=True),)
-    arguments = (*operands, Result(dtype), Blocks(threads), threads, Chunks(_COLUMNS), *scaled)
-    code = tuple(kernel_words(_text(at, count, dtype, uniform), {}))
+    for chunks in (2, 1):
+        code = tuple(kernel_words(_text(at, count, dtype, uniform, chunks), {}))
+        if len(code) <= pe.kernel_words:
+            break
+    arguments = (*operands, Result(dtype), Blocks(threads), threads, Chunks(chunks * _COLUMNS), *scaled)
     constants = () if uniform else (scales.view(np.uint32),)
-    cycles = 80 + (57 * (count + (not uniform)) + 70) * ceil(group / _COLUMNS)
+    cycles = 115 + (30 * (count + (not uniform)) + 70) * ceil(group / _COLUMNS)
     elements = (*(4 for _ in range(count)), 1)
     return fitting(Kernel("requantise", code, (), constants, arguments, columns, elements, threads, cycles, group), pe)
 
 
-def _text(at, count, dtype, uniform):
-    """The text of the kernel: each thread takes 16 columns at a time, and loads the next ones meanwhile."""
-    result, blocks, threads, chunks, scales = (f"ur{count + number}" for number in range(5))
+def _text(at, count, dtype, uniform, chunks):
+    """The text of the kernel: each thread takes 16 columns at a time, and loads the next ones meanwhile.
+
+    A round is ``chunks`` times 16 columns, because their number is in a register: after it has changed, all threads'
+    numbers are read again for each load and store.
+    """
+    result, blocks, threads, rounds, scales = (f"ur{count + number}" for number in range(5))
     columns, spots = range(_COLUMNS), [16, 32, 96][:count]
     scale = float_bits(np.float32(np.reshape(at.scale, -1)[0])) if uniform else None
 
@@ -119,21 +126,30 @@ def _text(at, count, dtype, uniform):
     def of_scales(offset):
         return [] if uniform else [f"ld r64, {scales}:rf0:{offset}, {_COLUMNS}"]
 
-    each = [f"add r{48 + n}, r{spots[0] + n}, r{spots[1] + n}" for n in columns]
+    def all_columns(instruction):
+        return [instruction(48 + n, n) for n in columns]
+
+    u, (low, high) = "u" if dtype == "uint8" else "", limits(dtype)
+    sums = [f"add r{48 + n}, r{spots[0] + n}, r{spots[1] + n}" for n in columns]
     for spot in spots[2:]:
-        each += [f"add r{48 + n}, r{48 + n}, r{spot + n}" for n in columns]
-    each += loads(_COLUMNS)
-    each += [f"fs r{48 + n}, r{48 + n}" for n in columns]
-    each += [f"fmul r{48 + n}, r{48 + n}, {scale if uniform else f'r{64 + n}'}" for n in columns]
-    each += of_scales(_COLUMNS)
-    each += [f"sf r{48 + n}, r{48 + n}" for n in columns]
-    each += [f"add r{48 + n}, r{48 + n}, {at.y_zero}" for n in columns] if at.y_zero else []
-    low, high = limits(dtype)
-    each += [f"max r{48 + n}, r{48 + n}, {at.minimum}" for n in columns] if at.minimum > low else []
-    each += [f"min r{48 + n}, r{48 + n}, {at.maximum}" for n in columns] if at.maximum < high else []
-    u = "u" if dtype == "uint8" else ""
-    each += [f"packb{u}.0 r{80 + n}, r{48 + 4 * n}, r{49 + 4 * n}, r2" for n in range(4)]
-    each += [f"packb{u}.1 r{80 + n}, r{50 + 4 * n}, r{51 + 4 * n}, r{80 + n}" for n in range(4)]
-    each += [f"st r80, {result}:rf0:0, 4", f"add r0, r0, {_COLUMNS}"]
-    lines = ["mov r1, tid", "mov r2, 0", f"loop {blocks}", "mov r0, 0", *loads(0), *of_scales(0), f"loop {chunks}"]
-    return "\n".join([*lines, *each, "end", f"add r1, r1, {threads}", "end", "return"])
+        sums += [f"add r{48 + n}, r{48 + n}, r{spot + n}" for n in columns]
+    steps = [
+        all_columns(lambda r, n: f"fs r{r}, r{r}"),
+        all_columns(lambda r, n: f"fmul r{r}, r{r}, {scale if uniform else f'r{64 + n}'}"),
+        all_columns(lambda r, n: f"sf r{r}, r{r}"),
+        all_columns(lambda r, n: f"add r{r}, r{r}, {at.y_zero}") if at.y_zero else [],
+        all_columns(lambda r, n: f"max r{r}, r{r}, {at.minimum}") if at.minimum > low else [],
+        all_columns(lambda r, n: f"min r{r}, r{r}, {at.maximum}") if at.maximum < high else [],
+        [f"packb{u}.0 r{80 + n}, r{48 + 4 * n}, r{49 + 4 * n}, r2" for n in range(4)],
+        [f"packb{u}.1 r{80 + n}, r{50 + 4 * n}, r{51 + 4 * n}, r{80 + n}" for n in range(4)],
+    ]
+    lines = ["mov r1, tid", "mov r2, 0", f"loop {blocks}", "mov r0, 0", *loads(0), *of_scales(0), f"loop {rounds}"]
+    for first in range(0, chunks * _COLUMNS, _COLUMNS):
+        # A load before each step: while it is issued, the step is executed. Scales are free after the second step.
+        following = [*loads(first + _COLUMNS), *of_scales(first + _COLUMNS)]
+        lines += sums
+        for step in filter(None, steps):
+            lines += [*following[:1], *step]
+            following = following[1:]
+        lines += [*following, f"st r80, {result}:rf0:{first}, 4"]
+    return "\n".join([*lines, f"add r0, r0, {chunks * _COLUMNS}", "end", f"add r1, r1, {threads}", "end", "return"])

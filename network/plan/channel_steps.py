@@ -24,10 +24,10 @@ def channel_steps(layer, low, high, down, addresses, image, share=(0, 1)):
     """Steps of a layer, with buffers from ``low`` to ``high``; at the end if ``down``. As of ``kernel_steps``."""
     kernel, own = layer.kernel, KernelImage(layer.kernel)
     first, last = own.constants
-    size, code = _ROWS * _PAGE, (image, len(own.words))
+    size, code = _ROWS * _PAGE, own.code(image)
     base = high - channel_bytes(layer) if down else low
     kept, buffers = [(base, base + last - first)], base + last - first
-    begin, add, find, apply = kernel.entries
+    begin, add, find, apply = (kernel.index + entry for entry in kernel.entries)
     own_columns, turn = chunk(range(0, kernel.columns, kernel.group), share), 0
     if own_columns:
         yield Load([block(image + first, base, last - first)])

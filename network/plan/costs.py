@@ -12,8 +12,10 @@ from ..lower.layers import reach
 from ..lower.places import Cut
 from .shares import row_spans
 
-__all__ = ["FOLLOWS", "HANDED", "BandCosts", "Cost", "band_rows", "cheapest_gap", "job_cost", "moved", "plan_part",
-           "rows_needed", "stage_rows", "transfer_cycles"]  # fmt: skip
+__all__ = [
+    "FOLLOWS", "HANDED", "BandCosts", "Cost", "band_rows", "cheapest_gap", "instruction_cycles", "job_cost", "moved",
+    "plan_part", "rows_needed", "stage_rows", "transfer_cycles",
+]  # fmt: skip
 
 #: Cycles from the last sums of a job to the first sums of the next one, and from its last result to the first result
 #: of a job that begins when it has ended.
@@ -38,6 +40,11 @@ _TURN = 23
 _STORED = 128
 #: Gaps between pixels that are tried: none, and those that round pixels up to whole chunks.
 _GAPS = range(0, _LINE, _CHUNK // 2)
+
+
+#: Lines of four instructions that the command processor reads ahead, the fewest cycles from one to the next, and how
+#: many pass in addition to the latency of memory.
+_INSTRUCTION_LINES, _LINE_CYCLES, _LINE_ANSWER = 16, 4, 10
 
 
 class Cost(NamedTuple):
@@ -123,6 +130,12 @@ def cheapest_gap(parts, channels, conv):
 
     gaps = (gap for gap in _GAPS if not gap or (channels + gap) % _CHUNK == 0)
     return min(gaps, key=lambda gap: (cycles(gap), gap))
+
+
+def instruction_cycles(count, each, machine):
+    """Cycles of a PE word of ``count`` instructions, of which the engine takes one in ``each`` cycles."""
+    answer = machine.latency + _LINE_ANSWER
+    return answer + ceil(count / 4 * max(_LINE_CYCLES * each, answer / _INSTRUCTION_LINES))
 
 
 def moved(place, size, bus_bytes):

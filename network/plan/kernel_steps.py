@@ -17,7 +17,7 @@ from ..graph import node_error
 from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result
 from ..lower.places import LINE, as_cut, padded
 from .shares import chunk
-from .steps import Call, Load, Map, Segment, Store, Transfer, block
+from .steps import Call, Code, Load, Map, Segment, Store, Transfer, block
 
 __all__ = ["KernelImage", "boxes_of", "kernel_steps", "least_bytes", "log2_of"]
 
@@ -29,12 +29,14 @@ _DEPTH = 3
 #: Bytes of a buffer that are worth while: with fewer the words of a program count.
 _ENOUGH = 8192
 _ENTRIES, _ENTRY_BITS = 4, 32  # of the lookup memory in a word
+#: Instructions that a PE word's address is a multiple of.
+_ALIGNED = 4
 #: Elements of 32 bits of the shortest row of a page.
 _SHORTEST = 4
 
 
 class KernelImage:
-    """The instructions that load a kernel, then its constants, with the interface of an ``Image``.
+    """Instructions that load a kernel, those that load its lookup memory, and its constants, like an ``Image``.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ class KernelImage:
     Attributes
     ----------
     words : list of int
-        Instructions, and what they load.
+        Instructions, and what they load: those of the lookup memory begin at a multiple of 64 bytes.
     offsets, lengths : list of int
         Where each constant begins, and its 32-bit numbers.
     size : int
@@ -51,9 +53,12 @@ class KernelImage:
     """
 
     def __init__(self, kernel):
-        self._constants = kernel.constants
-        self.words = [instruction_word(Operation.LOAD, target=Target.CODE, n=len(kernel.code)), *kernel.code]
+        self._kernel, self._constants = kernel, kernel.constants
+        load = instruction_word(Operation.LOAD, target=Target.CODE, imm=kernel.index, n=len(kernel.code))
+        self.words = [load, *kernel.code]
+        self._table = padded(len(self.words), _ALIGNED)
         if kernel.lookup:
+            self.words += [0] * (self._table - len(self.words))
             entries = [kernel.lookup[first : first + _ENTRIES] for first in range(0, len(kernel.lookup), _ENTRIES)]
             self.words.append(instruction_word(Operation.LOAD, target=Target.LOOKUP, n=len(entries)))
             self.words += [sum(entry << _ENTRY_BITS * place for place, entry in enumerate(word)) for word in entries]
@@ -67,6 +72,12 @@ class KernelImage:
     def constants(self):
         """Offset of the first byte of the constants, and of the end."""
         return (self.offsets[0] if self.offsets else self.size), self.size
+
+    def code(self, address):
+        """The :class:`Code` of the kernel, with this image at an address."""
+        kernel = self._kernel
+        table = (address + 16 * self._table, len(self.words) - self._table) if kernel.lookup else None
+        return Code((address, 1 + len(kernel.code)), table, kernel.index, kernel.code, kernel.lookup)
 
     def data(self):
         """The bytes."""
@@ -109,7 +120,7 @@ def kernel_steps(layer, low, high, down, addresses, image, pe, share=(0, 1)):
         arguments = [_argument(*pair, base - first, own, column, columns, count)
                      for pair in zip(kernel.arguments, segments, strict=True)]  # fmt: skip
         spans = [(spot, spot + size) for spot, size in zip(spots, sizes, strict=True)]
-        yield Call((image, len(own.words)), tuple(arguments), spans + kept, spans[:1], kernel.cycles(count))
+        yield Call(own.code(image), tuple(arguments), spans + kept, spans[:1], kernel.cycles(count), entry=kernel.index)
         yield Store(boxes[-1])
 
 

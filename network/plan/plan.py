@@ -92,10 +92,25 @@ def make_plan(lowered, machine, kept):
     kept : set of str
         Tensors that lie in global memory at the end.
     """
-    layers = beside_kernels(lowered.layers)
+    layers = _with_indices(beside_kernels(lowered.layers), machine.pe)
     lowered, rooms = replace(lowered, layers=layers), _kernel_rooms(layers, machine)
     plans = [plan for room in rooms if (plan := _make_plan(lowered, machine, kept, room))]
     return min(plans, key=lambda plan: plan.cycles)
+
+
+def _with_indices(layers, pe):
+    """The layers, whose kernels lie in instruction memory one after the other, and from its beginning again at its end.
+
+    Equal instructions have one place.
+    """
+    indices, free = {}, 0
+    for code in dict.fromkeys(layer.kernel.code for layer in layers if layer.kernel):
+        indices[code] = free if free + len(code) <= pe.kernel_words else 0
+        free = indices[code] + len(code)
+    return tuple(
+        replace(layer, kernel=replace(layer.kernel, index=indices[layer.kernel.code])) if layer.kernel else layer
+        for layer in layers
+    )
 
 
 def _kernel_rooms(layers, machine):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tilewright.spec.core import WORD_BYTES
 
 from ..lower.places import BLOCK
-from .costs import HANDED, moved, transfer_cycles
+from .costs import HANDED, instruction_cycles, moved, transfer_cycles
 from .entries import Entries
 from .port import Port
 from .steps import Fence, Segment, Transfer, is_cast
@@ -35,8 +35,8 @@ BROUGHT = range(READY.stop, READY.stop + 32, 8)
 _TOKEN = BROUGHT.stop
 #: Cycles of a word of a program.
 _WORD_CYCLES = 7
-#: Cycles of an instruction that a program hands to the processing engine.
-_INSTRUCTION_CYCLES = 7
+#: Cycles in which the processing engine loads a word into its lookup memory.
+_ENTRY_CYCLES = 4
 #: Groups of stores that are unfinished at most.
 _GROUPS = 16
 #: Cycles from a word that signals to another core until the barrier there has counted it.
@@ -266,7 +266,8 @@ class Schedule:
         self._known = {"load": -1, "cast": -1, "conv": -1, "weights": -1, "pe": -1, "meet": -1}
         self._issued = {"load": [], "cast": []}  # loads for this core alone, and multicasts, by their numbers
         self._words_a_word = ceil(WORD_BYTES / self.machine.bus_bytes)
-        self._code, self._entries = None, Entries(self.machine.pe)  # what the processing engine holds
+        # What the processing engine holds: kernels by their index, the lookup memory, and segments.
+        self._kernels, self._table, self._entries = {}, (), Entries(self.machine.pe)
         self._early = {weights for _, _, weights, *_ in self.streams.loads}  # jobs whose weights are waited for
         self._phases, self._turns = [], [0] * _JOBS  # of each job, and how many there have been: of the second barriers
         self._behind = {"read": -1, "written": -1}  # stores that the access unit has already been made to wait for
@@ -472,10 +473,7 @@ class Schedule:
         self._wait("pe", used)
         for entry in entries:
             self._add(entry)
-        if step.code != self._code:
-            self._code = step.code
-            self._add(Instructions(*step.code))
-            self.cycles = max(self.cycles, self._free["pe"]) + _INSTRUCTION_CYCLES * step.code[1]
+        self._load_kernel(step.code)
         arguments = (segments[each] if isinstance(each, Segment) else each for each in step.arguments)
         self._add(KernelCall(tuple(arguments), step.layer, step.entry))
         # The word ends when the engine has taken the call, after the kernel before.
@@ -483,6 +481,22 @@ class Schedule:
         self._free["pe"] = start + step.cycles
         self.spans.append(Span("pe", step.layer, start, self._free["pe"]))
         self._ends["pe"].append(self._free["pe"])
+
+    def _load_kernel(self, code):
+        """Loads what the processing engine does not hold of a kernel, in place of other kernels."""
+        loads, end = [], code.index + len(code.words)
+        if self._kernels.get(code.index) != code.words:
+            kept = {index: words for index, words in self._kernels.items()
+                    if index >= end or index + len(words) <= code.index}  # fmt: skip
+            self._kernels = kept | {code.index: code.words}
+            loads.append((code.load, 1))
+        if code.lookup and code.lookup != self._table:
+            self._table = code.lookup
+            loads.append((code.load_table, _ENTRY_CYCLES))
+        for load, each in loads:
+            self._add(Instructions(*load))
+            cycles = instruction_cycles(load[1], each, self.machine)
+            self.cycles = max(self.cycles, self._free["pe"]) + cycles
 
     def _store(self, step, jobs, loads, calls):
         self._wait_for_cores(step.met)

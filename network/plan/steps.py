@@ -14,8 +14,8 @@ from tilewright.spec.conv import ConvOperation
 from ..lower.places import BLOCK, Cut
 
 __all__ = [
-    "Call", "Fence", "Jobs", "Load", "Map", "Meet", "Segment", "Store", "Streams", "Touched", "Transfer", "block",
-    "far_blocks", "is_cast", "streams_of",
+    "Call", "Code", "Fence", "Jobs", "Load", "Map", "Meet", "Segment", "Store", "Streams", "Touched", "Transfer",
+    "block", "far_blocks", "is_cast", "streams_of",
 ]  # fmt: skip
 
 _NONE = -1
@@ -141,14 +141,35 @@ class Segment(NamedTuple):
     swizzled: bool = False
 
 
+class Code(NamedTuple):
+    """A kernel, and where the instructions are that load it.
+
+    Attributes
+    ----------
+    load : (int, int)
+        Global address of the instructions that load it, and how many there are.
+    load_table : (int, int) or None
+        The same for its lookup memory.
+    index : int
+        Where it begins in instruction memory.
+    words, lookup : tuple of int
+        Its instructions; entries of the lookup memory.
+    """
+
+    load: tuple
+    load_table: tuple | None
+    index: int
+    words: tuple
+    lookup: tuple
+
+
 @dataclass(eq=False)
 class Call:
     """A call of a kernel of the processing engine.
 
     Attributes
     ----------
-    code : (int, int)
-        Global address of the instructions that load the kernel, and how many there are.
+    code : Code
     arguments : tuple
         Numbers, and instances of Segment.
     reads, writes : list of (int, int)
@@ -160,7 +181,7 @@ class Call:
         Index in instruction memory.
     """
 
-    code: tuple[int, int]
+    code: Code
     arguments: tuple
     reads: list
     writes: list

@@ -55,7 +55,7 @@ def softmax_floats(x, **options):
     count, width = rows.shape
     threads = threads_of(options)
     arguments = [rows, Space(rows.shape, x.dtype), _blocks(count, threads), _blocks(width, 12), width - 12, threads,
-                 min(12, width - 12)]  # fmt: skip
+                 min(12, width - 12), _blocks(width, 24)]  # fmt: skip
     return KernelProgram("softmax_f32", arguments, result=1, **options).shaped(x.shape)
 
 
@@ -91,7 +91,7 @@ def layer_norm(x, gain, shift, *, x_quant, y_quant, epsilon=1e-5, y_dtype=None, 
     ]  # fmt: skip
     words = np.array([word & _LARGEST for word in constants], np.uint32)
     arguments = [rows, Space(rows.shape, y_dtype), gains, shifts, words, _blocks(count, 2 * threads),
-                 _blocks(width, 32), _blocks(width, 8)]  # fmt: skip
+                 _blocks(width, 32), _blocks(width, 16)]  # fmt: skip
     table = np.arange(256, dtype=np.uint8).view(x.dtype).astype(f32) - f32(x_zero)
     variant = {"u": _unsigned(y_dtype), "x": _sign(x.dtype)}
     return KernelProgram("layer_norm", arguments, result=1, lookup=table.view(np.uint32), variant=variant,
@@ -132,12 +132,14 @@ def arg_max(x, **options):
 
     ValueError below 32 columns.
     """
-    return _largest("arg_max", x, np.int32, 32, 128, options)
+    return _largest("arg_max", x, np.int32, 32, 128, options, more=2)
 
 
-def _largest(name, x, y_dtype, least, chunk, options):
+def _largest(name, x, y_dtype, least, chunk, options, more=0):
     rows = two_dimensions("x", x, _BYTES, least)
     (count, width), threads = rows.shape, threads_of(options)
-    arguments = [rows, Space((count,), y_dtype), _blocks(count, threads), threads, width, _blocks(width, chunk)]
-    program = KernelProgram(name, arguments, result=1, variant={"u": _unsigned(x.dtype)}, elements=rows.size, **options)
+    arguments = [rows, Space((count,), y_dtype), _blocks(count, threads), threads, width, _blocks(width, chunk) + more]
+    span = 2 * least if width >= 2 * least else least
+    variant = {"u": _unsigned(x.dtype), "span": str(span), "second": str(span - least)}
+    program = KernelProgram(name, arguments, result=1, variant=variant, elements=rows.size, **options)
     return program.shaped(x.shape[:-1])

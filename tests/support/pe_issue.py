@@ -7,7 +7,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import connect
 
 from support.pe_accesses import OffsetSets
-from tilewright.golden.pe.checks import decode, refusal
+from tilewright.golden.pe.checks import refusal
 from tilewright.golden.pe.kernel import Kernels
 from tilewright.hw.pe.arithmetic.router import Router
 from tilewright.hw.pe.issue.decode import Decoder
@@ -51,8 +51,11 @@ class Front(Elaboratable):
         connect(m, self.decoder.o, self.router.i)
         connect(m, self.router.others, self.issue.i)
         m.d.comb += [
-            self.decoder.passes.eq(self.router.passes),
-            *(getattr(self.router, name).eq(getattr(self.issue, name)) for name in ("rests", "uniform_set", "uniform")),
+            self.decoder.passes.eq(self.router.passes | self.issue.takes),
+            *(
+                getattr(self.router, name).eq(getattr(self.issue, name))
+                for name in ("rests", "turn", "uniform_set", "uniform")
+            ),
         ]
         if self._cores > 1:
             m.d.comb += self.router.stopped.eq(self.issue.stopped)
@@ -133,12 +136,13 @@ class _Reference:
             kernels=Kernels(self.params),
         )
         self.sets = OffsetSets()
+        # With arithmetic: the set that the next job replaces, which depends on when operations after it have started.
+        self.replaced = None
         self.flush = 1
 
     def events(self, word, number):
         """Names and contents of the items that leave for ``word``, in order."""
-        values = decode(word)
-        code, register = (PeError.OPCODE, 0) if values is None else refusal(values, self.pe)
+        code, register = refusal(word, self.pe)
         if number in self.refused:
             code, register, self.flush = PeError.STOPPED, 0, 1
         report = ("fault", {"code": code, "number": number, "register": register, "first": 0,
@@ -192,8 +196,10 @@ class _Reference:
         offsets = set(range(fields["rf"], fields["rf"] + _SEGMENTS[segment][1]))
         by_rows = operation == Operation.MM and fields["transpose"]
         key = (segment, fields["rf"], by_rows)
-        bases_set, rebuild = choice = self.sets.find(key)
-        self.sets.use(choice, key, offsets)
+        bases_set, rebuild = self.sets.find(key)
+        if rebuild and self.params.units:
+            bases_set = self.replaced
+        self.sets.use((bases_set, rebuild), key, offsets)
         names = ("rf", "imm", "guard", "predicate")
         job = {"kind": _KINDS[operation], "number": number, "segment_number": segment, "bases_set": bases_set,
                "rebuild": rebuild, "flush": self.flush, **{name: fields[name] for name in names}}  # fmt: skip
@@ -230,14 +236,19 @@ class _Neighbours:
         self.own = None  # the mm or load that was added last
         self.unread = 0  # cycles until the loading side has read all registers
         # Operations that have not started, oldest first, and targets of those in flight, with the cycles that are left.
+        # Those of the turn of a job that is being issued start only if they use none of its registers.
         self.waiting, self.flying = [], []
 
     def _clear(self, ctx):
         access = self.dut.access
         accessed = _registers(ctx.get(access.registers)) if ctx.get(access.valid) else set()
         results = {target for target, to_predicate, _ in self.flying if not to_predicate}
-        if self.params.units and ctx.get(access.results_only):
-            return not accessed & results
+        if self.params.units:
+            job = ctx.get(self.dut.job_reads)
+            if job.guard and any(to and target % 8 == job.predicate for target, to, _ in self.flying):
+                return not ctx.get(access.valid)
+            if ctx.get(access.results_only):
+                return not accessed & results
         if accessed & results:
             return False
         reads, writes = (set(), accessed) if ctx.get(access.writes) else (accessed, set())
@@ -256,6 +267,7 @@ class _Neighbours:
             set_together(ctx, *paces)
             set_together(ctx, (dut.access.clear, self._clear(ctx)), (dut.loading_idle, not self.unread))
             number = ctx.get(dut.segment.number)
+            self.turn = ctx.get(dut.turn) if self.params.units else 0
             self._log(ctx, streams)
             if self.params.units:
                 # Sampled, because a stop in the same cycle takes an operation back.
@@ -263,7 +275,7 @@ class _Neighbours:
                 *_, valid, ready, item = await ctx.tick().sample(port.valid, port.ready, port.payload)
                 if valid and ready:
                     self.log.append((self.cycle, "operation", item))
-                    self.waiting.append((item.target, item.to_predicate))
+                    self.waiting.append(item)
                 self._compute(ctx)
             else:
                 await ctx.tick()
@@ -279,17 +291,34 @@ class _Neighbours:
     def _compute(self, ctx):
         """Starts an operation, or not; its result is written some cycles later."""
         dut, starts = self.dut, self.waiting and (not self.stall or self.rng.random() < 0.4)
+        starts = starts and not self._disturbs(ctx, self.waiting[0])
         self.flying = [(target, to, left - 1) for target, to, left in self.flying if left > 1]
         written = None
         if starts:
-            target, to_predicate = self.waiting.pop(0)
+            item = self.waiting.pop(0)
+            target, to_predicate = item.target, item.to_predicate
             self.flying.append((target, to_predicate, _LATENCY))
             written = None if to_predicate else target
         set_together(
             ctx, (dut.written, written is not None), (dut.written_register, written or 0),
-            (dut.arithmetic_pending, bool(self.waiting)), (dut.arithmetic_quiet, not (self.waiting or self.flying)),
-            (dut.predicates_quiet, not any(to for _, to, _ in self.flying)),
+            (dut.arithmetic_pending, any(item.turn != ctx.get(dut.turn) for item in self.waiting)),
+            (dut.arithmetic_quiet, not (self.waiting or self.flying)),
         )  # fmt: skip
+
+    def _disturbs(self, ctx, operation):
+        """Whether an operation must wait for a job that is being issued."""
+        dut = self.dut
+        if not ctx.get(dut.issuing) or operation.turn != ctx.get(dut.turn):
+            return False
+        job = ctx.get(dut.job_reads)
+        if operation.to_predicate:
+            writes = job.guard and job.predicate == operation.target % 8
+        else:
+            writes = operation.target in _registers(job.offsets) | _registers(job.moved)
+            if ctx.get(dut.is_mm):
+                writes |= operation.target in _registers(ctx.get(dut.mm_registers.payload.factors))
+        used = {operation[name] for n, name in enumerate("abc") if operation.reads >> n & 1}
+        return writes or (not job.stores and used & _registers(job.moved))
 
     def _log(self, ctx, streams):
         dut = self.dut
@@ -324,7 +353,9 @@ class _Neighbours:
                 assert not writes or not wanted & pending[2]
 
     def _check_job(self, job):
-        assert not self.waiting and not any(to for _, to, _ in self.flying)
+        if self.params.units:
+            assert not [item for item in self.waiting if item.turn != self.turn]
+            assert not job.guard or not any(to and target % 8 == job.predicate for target, to, _ in self.flying)
         own = self.own if job.kind != JobKind.STORE else None
         moved = set(range(job.register, job.register + job.count))
         self._check_free(set(range(job.rf, job.rf + job.segment.rank + 1)), writes=False, own=own)
@@ -344,7 +375,7 @@ def run(words, *, params=SIZES["alone"], mode="none", seed=0, also=(), cores=1):
 
     async def source(ctx):
         await send(ctx, front.decoder.i, words, idle=STALL_MODES[mode]["idle"], seed=seed)
-        while not ctx.get(front.decoder.idle):
+        while not (ctx.get(front.decoder.idle) and ctx.get(front.issue.idle)):
             await ctx.tick()
         done.append(True)
 
@@ -360,12 +391,22 @@ def run(words, *, params=SIZES["alone"], mode="none", seed=0, also=(), cores=1):
 
 
 def compare(log, words, params=SIZES["alone"], **stop):
-    """Checks a log against the reference. Of an mm, job and multiply may leave in any order, both after the entry."""
+    """Checks a log against the reference. Of an mm, job and multiply may leave in any order, both after the entry.
+
+    Operations pass jobs, so they are compared by themselves.
+    """
     reference, place = _Reference(params, **stop), 0
+    operations = iter([entry for entry in log if entry[1] == "operation"])
+    others = [entry for entry in log if entry[1] != "operation"]
     for number, word in enumerate(words):
+        jobs = [item for _, name, item in others[place : place + 3] if name == "job"]
+        reference.replaced = jobs[0].bases_set if jobs else None
         events = reference.events(word, number)
-        entries = log[place : place + len(events)]
-        place += len(events)
+        if events[0][0] == "operation":
+            entries = [next(operations)]
+        else:
+            entries = others[place : place + len(events)]
+            place += len(events)
         if len(events) == 3:
             entries[1:] = sorted(entries[1:], key=lambda entry: entry[1])
         for (name, expected), (_, entry_name, item) in zip(events, entries, strict=True):
@@ -377,5 +418,5 @@ def compare(log, words, params=SIZES["alone"], **stop):
                     assert given == value, f"{field} of {name} of instruction {number}"
             else:
                 assert item == expected, f"instruction {number}"
-    assert place == len(log)
+    assert place == len(others) and next(operations, None) is None
     return reference

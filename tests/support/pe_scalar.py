@@ -164,8 +164,10 @@ class ScalarPe:
 
     def _begin(self, word, index, loops):
         """Fields of an instruction (None with OPCODE), and whether it has an error, which is recorded."""
-        fields = self._decoded(word)
+        fields, missing = self._decoded(word), "alu" not in self.sizes.units
         code, register = self._error(fields, index, loops) if fields else (PeError.OPCODE, 0)
+        if missing and word & 0xFF in (Operation.ARITH, Operation.LOAD, *_CONTROLS):
+            code, register = PeError.UNSUPPORTED, 0
         if code:
             self.faults.append((code, self.number, 0, self.sizes.threads - 1, register))
         self.number += 1
@@ -230,8 +232,8 @@ class ScalarPe:
         uniform = fields.get("rb") if fields.get("b") == Operand.UNIFORM else None
         if operation == Operation.ARITH and FUNCTIONS[Function(fields["function"])].unit not in sizes.units:
             return PeError.UNSUPPORTED, fields["function"]
-        lookup = operation == Operation.LOAD and fields["target"] == Target.LOOKUP and "alu" in sizes.units
-        if operation in (*_CONTROLS, Operation.LOAD) and ("lookup" if lookup else "alu") not in sizes.units:
+        lookup = operation == Operation.LOAD and fields["target"] == Target.LOOKUP
+        if lookup and "lookup" not in sizes.units:
             return PeError.UNSUPPORTED, 0
         if operation == Operation.MOVU and fields["ud"] >= sizes.uniform_regs:
             return PeError.UNIFORM, fields["ud"]

@@ -33,6 +33,7 @@ class Sequencer(wiring.Component):
                 "lane_reads": Out(LaneReadSignature(params)),
                 "predicates": Out(GuardReadSignature(params)),
                 "idle": Out(1),  # no job's registers and predicates are still to be read
+                "offsets_read": Out(1),  # of the jobs that have been accepted, no offset is still to be read
             }
         )
 
@@ -78,6 +79,7 @@ class Sequencer(wiring.Component):
             bases.by_rows.eq(job.transpose),
             items.building.eq(bases.busy),
             self.idle.eq(~self.jobs.valid & ~waiting & ~items.active & ~words.reading),
+            self.offsets_read.eq(~waiting & ~items.build & ~bases.busy),
         ]
         # Items wait while offsets are read, so a request of words belongs to an earlier item.
         requests, from_words = self.lane_reads.requests, words.lane_reads.requests.valid

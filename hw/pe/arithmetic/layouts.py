@@ -33,6 +33,7 @@ class OperationLayout(data.StructLayout):
                 "to_predicate": 1,
                 "iterates": 1,  # a division or root, for DivideRow
                 "alternates": 1,  # a short quotient, of which one starts every other cycle
+                "turn": 1,  # of Issue, when the operation was accepted
             }
         )
 

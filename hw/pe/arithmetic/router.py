@@ -21,7 +21,8 @@ class Router(wiring.Component):
     """Sends each instruction to one of two places, in program order.
 
     An ARITH, mov or setp without an error becomes an operation. Of CALL, RETURN, LOOP and END, nothing is left to do.
-    All others go to Issue, whose jobs wait until all operations before them have started. Combinational.
+    All others go to Issue, whose jobs wait until all operations before them have started; operations after them do not
+    wait here. Combinational.
 
     Parameters
     ----------
@@ -40,6 +41,7 @@ class Router(wiring.Component):
                 "operations": Out(stream.Signature(OperationLayout(params))),
                 "others": Out(stream.Signature(DecodedLayout())),
                 "rests": In(1),  # Issue has not begun with the instruction
+                "turn": In(1),  # of Issue
                 "uniform_set": In(1),  # the uniform register that the instruction names is set
                 "uniform": In(32),  # what is in it
                 "passes": Out(1),  # strobe: the instruction is accepted without Issue
@@ -83,6 +85,7 @@ class Router(wiring.Component):
             operation.c.eq(arith.rc),
             operation.target.eq(arith.rd),
             operation.scalar.eq(arith.imm),
+            operation.turn.eq(self.turn),
         ]
         with m.Switch(arith.opcode):
             with m.Case(Operation.MOV):

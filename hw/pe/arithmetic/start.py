@@ -70,7 +70,8 @@ class ArithmeticStart(wiring.Component):
                 "in_flight": Out(TargetLayout(params)).array(self._latency + 1),
                 "written": Out(1),  # strobe, a cycle late: an operation started that will write this register
                 "written_register": Out(params.reg_width),
-                "pending": Out(1),  # an operation waits here
+                "turn": In(1),  # of Issue
+                "pending": Out(1),  # an operation of another turn waits here
                 "quiet": Out(1),  # no operation waits or is in flight
                 "stall_operand": Out(1),  # strobes of cycles in which an operation waits
                 "stall_port": Out(1),
@@ -86,12 +87,14 @@ class ArithmeticStart(wiring.Component):
         second, second_valid = self.second, self.second_valid
         starts, inserts = self.starts, self._inserts
         passes = Signal()  # from the first stage to the second
+        waiting = Signal(3)
         m.d.comb += [
             passes.eq(first_valid & self.access.clear & (~second_valid | starts)),
             self._waits.eq(first_valid & ~self.access.clear),
             buffer.o.ready.eq(self.access.clear & (~second_valid | starts)),
             self.access.operation.eq(first),
-            self.pending.eq(first_valid | second_valid | buffer.skidded),
+            waiting.eq(Cat(first_valid, second_valid, buffer.skidded)),
+            self.pending.eq((waiting & Cat(item.turn != self.turn for item in (first, second, buffer.skid))).any()),
         ]
         with m.If(passes):
             m.d.sync += [second.eq(first), second_valid.eq(1)]
@@ -120,7 +123,7 @@ class ArithmeticStart(wiring.Component):
             self.predicate_target.eq(last.target),
             self.predicate_values.eq(self.holds),
             self.predicate_threads.eq(self.threads),
-            self.quiet.eq(~self.pending & ~Cat(item.valid for item in self.in_flight).any()),
+            self.quiet.eq(~waiting.any() & ~Cat(item.valid for item in self.in_flight).any()),
         ]
         m.d.sync += [self.written.eq(starts & ~second.to_predicate), self.written_register.eq(second.target)]
         return m

@@ -25,8 +25,8 @@ __all__ = [
 
 _MAX_RANK = 4
 _PREDICATES = 8
-#: Operations that need an instruction memory.
-_CONTROLS = (Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
+#: Operations that need arithmetic.
+_COMPUTING = (Operation.ARITH, Operation.CALL, Operation.RETURN, Operation.LOOP, Operation.END, Operation.LOAD)
 
 
 def instruction_view(operation, word):
@@ -49,6 +49,7 @@ class DecodedLayout(data.StructLayout):
                 "file_outside": 1,  # factor registers, or registers that are moved, are outside the file
                 "offsets_outside": unsigned(_MAX_RANK),  # bit r: so are the offset registers for a rank of r + 1
                 "arithmetic": 1,  # without an error, and performed by the arithmetic
+                "job": 1,  # without an error of the word, and an mm, ld or st; only with arithmetic
                 "done": 1,  # without an error, and Kernels has executed it: nothing is left to do
                 "index": unsigned(16),  # in instruction memory
                 "by_uniform": 1,  # uniform register ``rb`` is an operand: it must be set, which comes before REGISTER
@@ -66,8 +67,8 @@ class ErrorLayout(data.StructLayout):
 class Decoder(wiring.Component):
     """Numbers instructions, and performs the checks that need the instruction word alone (docs/pe.md, "Errors").
 
-    Latency: 2 cycles. Throughput: one instruction every two cycles; of those that never go to Issue, one every cycle.
-    ``o`` is registered, and ``i.ready`` does not depend on ``o.ready``.
+    Latency: 2 cycles. Throughput: one instruction every two cycles; with arithmetic one every cycle, if ``passes``
+    comes with each. ``o`` is registered, and ``i.ready`` does not depend on ``o.ready``.
     """
 
     def __init__(self, params):
@@ -76,7 +77,7 @@ class Decoder(wiring.Component):
             {
                 "i": In(stream.Signature(FetchedLayout())),
                 "o": Out(stream.Signature(DecodedLayout())),
-                "passes": In(1),  # the instruction at ``o`` is accepted without Issue
+                "passes": In(1),  # the instruction at ``o`` is accepted, and no late signal says so
                 "accepted": Out(1),  # strobe: an instruction was accepted, to be counted
                 "idle": Out(1),  # no instruction is in this block
             }
@@ -92,7 +93,6 @@ class Decoder(wiring.Component):
         mm = instruction_view(Operation.MM, word)
         checked = Signal(DecodedLayout())
         arith = instruction_view(Operation.ARITH, word)
-        fast = self._is_arithmetic(opcode) | self._is_done(opcode, arith)
         checks = (
             (PeError.OPCODE, self._illegal(m, word), 0),
             (PeError.UNSUPPORTED, (opcode == Operation.MM) & self._unsupported(m, mm), mm.type),
@@ -115,8 +115,9 @@ class Decoder(wiring.Component):
             checked.file_outside.eq(self._file_outside(m, opcode, word)),
             checked.offsets_outside.eq(Cat(mm.rf > self._params.regs - rank for rank in range(1, _MAX_RANK + 1))),
             checked.arithmetic.eq(self._is_arithmetic(opcode) & (checked.code == PeError.NONE)),
+            checked.job.eq(self._is_job(opcode) & (checked.code == PeError.NONE)),
             checked.done.eq(self._is_done(opcode, arith) & fetched.inside & (checked.code == PeError.NONE)),
-            self.i.ready.eq(~word_valid | (fast & (~self.o.valid | self.passes))),
+            self.i.ready.eq(~word_valid | (~self.o.valid | self.passes if self._params.units else 0)),
             self.accepted.eq(self.i.valid & self.i.ready),
             leaves.eq(word_valid & (~self.o.valid | self.o.ready)),
             self.idle.eq(~word_valid & ~self.o.valid),
@@ -151,6 +152,9 @@ class Decoder(wiring.Component):
         with m.Switch(word[:8]):
             for operation, fmt in INSTRUCTIONS.items():
                 with m.Case(operation):
+                    if operation in _COMPUTING and not self._params.units:
+                        m.d.comb += illegal.eq(0)
+                        continue
                     m.d.comb += illegal.eq((word & fmt.reserved_mask).any() | more.get(operation, 0))
         return illegal
 
@@ -180,14 +184,14 @@ class Decoder(wiring.Component):
     def _unsupported_arithmetic(self, opcode, arith):
         """Checks of units that are not built."""
         units = self._params.units
-        missing = [function for function, info in FUNCTIONS.items() if info.unit not in units]
-        yield PeError.UNSUPPORTED, (opcode == Operation.ARITH) & is_one_of(arith.function, missing), arith.function
-        control, load = is_one_of(opcode, _CONTROLS), (opcode == Operation.LOAD) & self._loads_lookup(arith)
         if not units:
             single = is_one_of(opcode, (Operation.LD, Operation.ST)) & arith.function[0]  # field ``element``
-            yield PeError.UNSUPPORTED, control | single, 0
-        elif "lookup" not in units:
-            yield PeError.UNSUPPORTED, load, 0
+            yield PeError.UNSUPPORTED, is_one_of(opcode, _COMPUTING) | single, 0
+            return
+        missing = [function for function, info in FUNCTIONS.items() if info.unit not in units]
+        yield PeError.UNSUPPORTED, (opcode == Operation.ARITH) & is_one_of(arith.function, missing), arith.function
+        if "lookup" not in units:
+            yield PeError.UNSUPPORTED, (opcode == Operation.LOAD) & self._loads_lookup(arith), 0
 
     @staticmethod
     def _loads_lookup(word):
@@ -199,6 +203,9 @@ class Decoder(wiring.Component):
             return 0
         return is_one_of(opcode, (Operation.ARITH, Operation.MOV, Operation.SETP))
 
+    def _is_job(self, opcode):
+        return is_one_of(opcode, MEMORY_OPERATIONS) if self._params.units else 0
+
     def _is_done(self, opcode, word):
         """Whether the operation needs nothing else than a check; of LOOP, with an immediate."""
         if not self._params.units:
@@ -208,6 +215,8 @@ class Decoder(wiring.Component):
 
     def _outside(self, m, opcode, arith, checked):
         """Checks of the uniform register and the registers of an ARITH; and of the uniform register of a LOOP."""
+        if not self._params.units:
+            return
         is_arith, regs = opcode == Operation.ARITH, self._params.regs
         by_uniform = Signal()
         m.d.comb += [

@@ -20,11 +20,16 @@ __all__ = ["Issue"]
 class Issue(wiring.Component):
     """Performs the checks that need more than the instruction word, and sends instructions to the blocks for them.
 
-    An mm, ld or st takes four cycles if nothing blocks it: uniform register; segment; registers free; job. Every
-    instruction either becomes a job, whose faults are reported elsewhere, or ends here with one item of ``faults``.
-    ``multiplies`` has one item for each job of an mm, in the same order.
+    An mm takes four cycles if nothing blocks it: uniform register; segment; registers free; job. An ld or st takes
+    five, because it has two ranges of registers. Every instruction either becomes a job, whose faults are reported
+    elsewhere, or ends here with one item of ``faults``. ``multiplies`` has one item for each job of an mm, in the same
+    order.
 
     An mm or ld is entered in the scoreboard; in the same cycle or later, its job and the multiply of an mm are sent.
+
+    With arithmetic an mm, ld or st without an error of its word is *taken* in its first cycle. Operations that follow
+    pass it, unless they use its registers (Scoreboard). It still waits until all operations before it have started.
+    ``turn`` tells these from those: it changes when an instruction is taken, and each operation carries its value.
 
     Attributes
     ----------
@@ -32,6 +37,8 @@ class Issue(wiring.Component):
         State of a job: not started, not ready, being sent; for proofs.
     is_mm, is_ld, added, job_sent, multiply_sent : Signal
         Kind of the instruction, and which parts of it have been sent; for proofs.
+    holds, held : Signal
+        An instruction has been taken; the instruction that is executed, from its second cycle on; for proofs.
     """
 
     def __init__(self, params, cores=1):
@@ -41,13 +48,15 @@ class Issue(wiring.Component):
         self._sent = Signal()  # the last part of a job is sent
         self._is = {operation: Signal(name=f"is_{operation.name.lower()}") for operation in Operation}
         self.is_mm, self.is_ld = Signal(), Signal()  # registered copies, because late signals depend on them
+        self.holds, self.held = Signal(), Signal(DecodedLayout())
         self._error = Signal(ErrorLayout())
         # Segment that the instruction names:
         self._segment, self._is_set, self._exists = Signal(params.segment_width), Signal(), Signal()
         self._flush, self._must_flush = Signal(), Signal(init=1)
         super().__init__(
             {
-                "i": In(stream.Signature(DecodedLayout())),  # accepted when the instruction has left
+                # Accepted when the instruction has left, or is taken.
+                "i": In(stream.Signature(DecodedLayout())),
                 "jobs": Out(stream.Signature(JobLayout(params))),
                 "multiplies": Out(stream.Signature(MultiplyLayout(params))),
                 # Without arithmetic: a mov or setp when its registers are free; accepted when it is done.
@@ -79,11 +88,13 @@ class Issue(wiring.Component):
         """Ports of an engine with arithmetic, to which the instruction at ``i`` may go instead."""
         return {
             "rests": Out(1),  # the instruction at ``i`` has not begun here
+            "takes": Out(1),  # strobe: it is taken
+            "turn": Out(1),  # changes after ``takes``
+            "issuing": Out(1),  # an instruction that was taken has not been sent; its registers are in ``job_reads``
             "uniform_set": Out(1),  # the uniform register that it names is set
             "uniform": Out(32),  # what is in it
-            "arithmetic_pending": In(1),  # an operation before the instruction has not started
+            "arithmetic_pending": In(1),  # an operation of another turn has not started
             "arithmetic_quiet": In(1),  # no result of the arithmetic is in flight
-            "predicates_quiet": In(1),  # none for a predicate
             "written": In(1),  # strobe: the arithmetic will write this register
             "written_register": In(params.reg_width),
             "job_reads": Out(JobReadsLayout(params)),
@@ -93,25 +104,45 @@ class Issue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        decoded, mm = self.i.payload, instruction_view(Operation.MM, self.i.payload.word)
+        decoded, units = self.i.payload, bool(self._params.units)
+        mm = instruction_view(Operation.MM, decoded.word)
         m.submodules.reuse = self._reuse = OffsetReuse(self._params)
         self._movu = Signal()  # strobe: a movu writes its uniform register
         number = mm.ur
         if self._params.units:
             number = Mux(decoded.by_uniform, instruction_view(Operation.ARITH, decoded.word).rb, mm.ur)
         self._uniform = uniform_registers(m, self._params, number=number, write=self._movu, value=mm.imm)
-        self._moved = moved_registers(m, self._params, decoded.word)
+        if units:
+            with m.If(self.starts):
+                m.d.sync += self.held.eq(decoded)
+                self._moved = moved_registers(m, self._params, decoded.word)
+        else:
+            m.d.comb += self.held.eq(decoded)
+            self._moved = moved_registers(m, self._params, decoded.word)
         self._memory_error = memory_error(
-            m, decoded, is_set=self._is_set, exists=self._exists, segment=self.segment.entry
+            m, self.held, is_set=self._is_set, exists=self._exists, segment=self.segment.entry
         )
+        ended = self.faults.valid & self.faults.ready
         m.d.comb += [
             *(is_operation.eq(decoded.word[:4] == operation) for operation, is_operation in self._is.items()),
-            self.idle.eq(~self.i.valid),
-            self.i.ready.eq(self._sent | (self.faults.valid & self.faults.ready)),
+            self.idle.eq(~self.i.valid & self.starts if units else ~self.i.valid),
+            self.i.ready.eq(self.takes | (ended & ~self.holds) if units else self._sent | ended),
             self.segment.number.eq(Mux(self.starts, self._uniform.segment, self._segment)),
         ]
-        self._reuse_offsets(m, mm)
-        self._send(m, mm)
+        if units:
+            stopped = self.stopped if self._cores > 1 else 0
+            m.d.comb += self.takes.eq(self.starts & self.i.valid & decoded.job & ~stopped)
+            m.d.sync += self.holds.eq(self.takes | (self.holds & ~self._sent & ~ended))
+            m.d.sync += self.turn.eq(self.turn ^ self.takes)
+            m.d.comb += [
+                self.rests.eq(self.starts | self.holds),
+                self.issuing.eq(self.prepares | self.sends),
+                self.uniform_set.eq(self._uniform.is_set),
+                self.uniform.eq(self._uniform.number),
+            ]
+        held = instruction_view(Operation.MM, self.held.word)
+        self._reuse_offsets(m, held)
+        self._send(m, held)
         self._describe(m)
         with m.FSM():
             self._start(m)
@@ -139,23 +170,21 @@ class Issue(wiring.Component):
 
     def _reuse_offsets(self, m, mm):
         reuse = self._reuse
-        moved_first, moved_last = self._moved.first, self._moved.last
+        moves = self._sent & (self.is_mm | self.is_ld)
         if self._params.units:
-            # Jobs are issued at other times: none follows in the cycle after an operation has started.
-            other = self.written
-            moved_first, moved_last = (Mux(other, self.written_register, value) for value in (moved_first, moved_last))
+            m.d.comb += [reuse.operation.eq(self.written), reuse.operation_register.eq(self.written_register)]
         else:
-            other = self.lane_operations.valid & self.lane_operations.ready & self._is[Operation.MOV]
+            moves |= self.lane_operations.valid & self.lane_operations.ready & self._is[Operation.MOV]
         m.d.comb += [
             reuse.offsets.segment.eq(self._segment),
-            reuse.offsets.by_rows.eq(self._is[Operation.MM] & mm.transpose),
+            reuse.offsets.by_rows.eq(self.is_mm & mm.transpose),
             reuse.offsets.first.eq(mm.rf),
             reuse.offsets.last.eq(mm.rf + self.segment.entry.rank),
             reuse.forget.eq(self.segment_written),
             reuse.issued.eq(self._sent),
-            reuse.written.eq((self._sent & ~self._is[Operation.ST]) | other),
-            reuse.written_first.eq(moved_first),
-            reuse.written_last.eq(moved_last),
+            reuse.written.eq(moves),
+            reuse.written_first.eq(self._moved.first),
+            reuse.written_last.eq(self._moved.last),
         ]
 
     def _send(self, m, mm):
@@ -176,12 +205,12 @@ class Issue(wiring.Component):
             self.job_sent.eq((self.job_sent | (job.valid & job.ready)) & ~self._sent),
             self.multiply_sent.eq((self.multiply_sent | (multiply.valid & multiply.ready)) & ~self._sent),
         ]
-        ld, factors = instruction_view(Operation.LD, self.i.payload.word), mm_registers.payload.factors
+        ld, factors = instruction_view(Operation.LD, self.held.word), mm_registers.payload.factors
         names = ("rf", "imm", "guard", "predicate", "ka", "kb", "transpose")
         m.d.comb += [
             job.payload.kind.eq(Mux(is_mm, JobKind.MULTIPLY, Mux(is_ld, JobKind.LOAD, JobKind.STORE))),
-            job.payload.number.eq(self.i.payload.number),
-            job.payload.inside.eq(self.i.payload.inside),
+            job.payload.number.eq(self.held.number),
+            job.payload.inside.eq(self.held.inside),
             *([job.payload.element.eq(ld.element & ~is_mm)] if self._params.units else []),
             job.payload.segment.eq(self.segment.entry),
             job.payload.segment_number.eq(self._segment),
@@ -203,8 +232,8 @@ class Issue(wiring.Component):
                 self.job_issued.eq(self._sent),
                 reads.offsets.first.eq(mm.rf),
                 reads.offsets.last.eq(mm.rf + self.segment.entry.rank),
-                reads.stores.eq(self._is[Operation.ST]),
-                reads.stored.eq(self._moved),
+                reads.stores.eq(~self.is_mm & ~self.is_ld),
+                reads.moved.eq(self._moved),
                 reads.guard.eq(mm.guard),
                 reads.predicate.eq(mm.predicate),
             ]
@@ -256,9 +285,6 @@ class Issue(wiring.Component):
         m.d.comb += [
             unset.eq(decoded.by_uniform & ~uniform.is_set & later),
             empty.eq(loops & (decoded.code == PeError.NONE) & (uniform.number == 0)),
-            self.rests.eq(1),
-            self.uniform_set.eq(uniform.is_set),
-            self.uniform.eq(uniform.number),
             self.loop_count.valid.eq(self.i.valid & loops),
             self.loop_count.count.eq(Mux(accepted & ~unset, uniform.number, 0)),
         ]
@@ -286,15 +312,17 @@ class Issue(wiring.Component):
                 third.eq(0),
                 *([access.results_only.eq(0)] if self._params.units else []),
             ]
-            m.next = "REPORT"
             with m.If(error.code == PeError.NONE):
                 m.next = "FREE"
+            # A turn ends when no operation of the one before is left.
+            with m.Elif(~self.arithmetic_pending if self._params.units else 1):
+                m.next = "REPORT"
         with m.State("FREE"):
             m.d.comb += [self.prepares.eq(1), self._reuse.look.eq(1)]
             m.d.sync += self._flush.eq(self._must_flush)
             clear = access.clear
             if self._params.units:
-                clear &= ~self.arithmetic_pending & self.predicates_quiet
+                clear &= ~self.arithmetic_pending
             with m.If(clear):
                 with m.If(~self.is_mm & ~second):
                     # Two ranges, one after the other.
@@ -332,7 +360,7 @@ class Issue(wiring.Component):
 
     def _describe(self, m):
         """Payloads of instructions that are not jobs."""
-        decoded, error = self.i.payload, self._error
+        decoded, error = self.held, self._error
         mov, setp, bar_wait = (
             instruction_view(op, decoded.word) for op in (Operation.MOV, Operation.SETP, Operation.BAR_WAIT)
         )

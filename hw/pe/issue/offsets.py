@@ -31,6 +31,7 @@ class OffsetReuse(wiring.Component):
     """
 
     def __init__(self, params):
+        self._computes = bool(params.units)
         self._sets = [Signal(_OffsetsLayout(params), name=f"set{number}") for number in range(BASES_SETS)]
         self._valid = Signal(BASES_SETS)
         self._next = Signal(range(BASES_SETS))  # to be replaced if all are valid
@@ -46,6 +47,8 @@ class OffsetReuse(wiring.Component):
                 "written": In(1),
                 "written_first": In(params.reg_width),
                 "written_last": In(params.reg_width),
+                # With arithmetic. Strobe: an operation writes this register, of which the job has no offset.
+                **({"operation": In(1), "operation_register": In(params.reg_width)} if params.units else {}),
                 # Strobe: segments may have changed. In the same cycle as ``issued`` it takes effect before.
                 "forget": In(1),
             }
@@ -68,11 +71,17 @@ class OffsetReuse(wiring.Component):
         for number, known in enumerate(self._sets):
             with m.If(self.issued & (self.bases_set == number)):
                 m.d.sync += [known.eq(self.offsets), self._valid[number].eq(~self._overwrites(self.offsets))]
-            with m.Elif(self.forget | self._overwrites(known)):
+            with m.Elif(self.forget | self._overwrites(known) | self._overwritten(known)):
                 m.d.sync += self._valid[number].eq(0)
         with m.If(self.issued & self.rebuild & (self.bases_set == self._next)):
             m.d.sync += self._next.eq(self._next + 1)
         return m
+
+    def _overwritten(self, offsets):
+        if not self._computes:
+            return 0
+        register = self.operation_register
+        return self.operation & (offsets.first <= register) & (register <= offsets.last)
 
     def _overwrites(self, offsets):
         return self.written & (self.written_first <= offsets.last) & (offsets.first <= self.written_last)

@@ -34,14 +34,14 @@ class MultiplyRegistersLayout(data.StructLayout):
 
 
 class JobReadsLayout(data.StructLayout):
-    """Registers and predicate that a job reads some time after its issue."""
+    """Registers and predicate of a job, which it reads some time after its issue."""
 
     def __init__(self, params):
         super().__init__(
             {
                 "offsets": RangeLayout(params),
-                "stores": 1,  # it also reads ``stored``
-                "stored": RangeLayout(params),
+                "stores": 1,  # it reads ``moved``; otherwise it writes them
+                "moved": RangeLayout(params),
                 "guard": 1,
                 "predicate": unsigned(3),
             }
@@ -139,8 +139,12 @@ class Scoreboard(wiring.Component):
                         "arithmetic": In(ArithmeticAccessSignature(params)),
                         "in_flight": In(TargetLayout(params)).array(flights),  # of the arithmetic
                         "job_issued": In(1),  # strobe: a job begins to read
-                        "job_reads": In(JobReadsLayout(params)),  # of that job
+                        "job_reads": In(JobReadsLayout(params)),  # of that job, and of one that is being issued
+                        "issuing": In(1),  # a job is being issued: operations of its turn come after it
+                        "turn": In(1),
+                        "multiplies": In(1),  # that job is an mm, with ``mm_registers``
                         "jobs_read": In(1),  # all jobs have read; low from the cycle after ``job_issued`` on
+                        "offsets_read": In(1),  # the same of their offsets alone
                     }
                     if flights
                     else {}
@@ -179,6 +183,10 @@ class Scoreboard(wiring.Component):
             clashes += [
                 item.valid & ~item.to_predicate & _holds(access.registers, item.target) for item in self.in_flight
             ]
+            clashes += [
+                item.valid & item.to_predicate & self.job_reads.guard & (item.target[:3] == self.job_reads.predicate)
+                for item in self.in_flight
+            ]
             self._clear_arithmetic(m)
         m.d.comb += access.clear.eq(~(access.valid & Cat(clashes).any()))
         self._release(m)
@@ -211,7 +219,10 @@ class Scoreboard(wiring.Component):
         for load, pending in zip(loads.items, loads.occupied, strict=True):
             clashes += [pending & valid & _holds(load, register) for register, valid in used]
         # A job begins to read when the one before has read, unless a slot is between: then both are waited for.
+        # Offsets are read first, all at once.
         reading, several, job = Signal(), Signal(), Signal(JobReadsLayout(self._params))
+        locating = Signal()
+        m.d.sync += locating.eq(self.job_issued | (locating & ~self.offsets_read))
         with m.If(self.job_issued):
             m.d.sync += [
                 reading.eq(1),
@@ -220,13 +231,23 @@ class Scoreboard(wiring.Component):
             ]
         with m.Elif(self.jobs_read):
             m.d.sync += [reading.eq(0), several.eq(0)]
-        of_job = Mux(
+        clashes.append(reading & (several | self._disturbs(operation, job, locating)))
+        # A job that is being issued has the registers of a load or an mm as well.
+        held, factors = self.job_reads, self.mm_registers.payload.factors
+        of_held = Cat(valid & ~held.stores & _holds(held.moved, register) for register, valid in used).any()
+        of_held |= self.multiplies & writes & _holds(factors, operation.target)
+        of_held |= self._disturbs(operation, held, 1)
+        clashes.append(self.issuing & (operation.turn == self.turn) & of_held)
+        m.d.comb += self.arithmetic.clear.eq(~Cat(clashes).any())
+
+    @staticmethod
+    def _disturbs(operation, job, locates):
+        """Whether an operation writes what a job reads, its offsets only if it ``locates``."""
+        return Mux(
             operation.to_predicate,
             job.guard & (job.predicate == operation.target[:3]),
-            _holds(job.offsets, operation.target) | (job.stores & _holds(job.stored, operation.target)),
+            (_holds(job.offsets, operation.target) & locates) | (job.stores & _holds(job.moved, operation.target)),
         )
-        clashes.append(reading & (several | of_job))
-        m.d.comb += self.arithmetic.clear.eq(~Cat(clashes).any())
 
     def _release(self, m):
         """The next mm reads its factors when no mm before it, and no load, still writes them.

@@ -9,6 +9,7 @@ from tilewright import network
 from tilewright.golden import PeSizes
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.machine import MACHINES
+from tilewright.network.plan.schedule import Instructions
 
 SHAPES = [
     (16, 128), (1, 16), (3, 5), (20, 197), (2, 3, 7, 33), (1, 2, 20, 64), (70, 48), (5, 700), (1, 4, 6, 1),
@@ -212,3 +213,21 @@ def test_rows_of_zeros_have_no_deviation(check_program):
     x = maker.input((20, 32))
     maker.normalise(x)
     check_program(maker.graph(), "default", {x: np.zeros((20, 32), np.uint8)})
+
+
+@pytest.mark.parametrize(("kernel_words", "loads"), [(512, 2), (384, 6)])
+def test_kernels_that_alternate(check_program, kernel_words, loads):
+    """They lie in instruction memory side by side, and are loaded once, unless there is room for one of them only."""
+    machine = MACHINES["default"]
+    machine, maker = replace(machine, pe=replace(machine.pe, kernel_words=kernel_words)), NetworkMaker(5)
+    x = maker.input((20, 64))
+    for _ in range(3):
+        x = maker.normalise(maker.matrix(maker.softmax(maker.matrix(x, 64), -1), 64))
+    maker.matrix(x, 20)
+    compiled = check_program(maker, machine, every_tensor=True, races=True)
+    kernels = [layer.kernel for layer in compiled.plan.layers if layer.kernel]
+    assert [kernel.name for kernel in kernels] == ["softmax_bytes", "layer_norm"] * 3
+    assert {kernel.index for kernel in kernels} == ({0, len(kernels[0].code)} if kernel_words == 512 else {0})
+    runs = [each for each in compiled.plan.schedule.instructions if isinstance(each, Instructions)]
+    # Their tables take turns in the lookup memory: each has a run of its own.
+    assert len(runs) == loads + len(kernels)

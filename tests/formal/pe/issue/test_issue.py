@@ -1,16 +1,16 @@
 """Every instruction ends once: as a job, with all that belongs to it, or with one item of faults.
 
-In an engine with arithmetic, also as an operation; then Router is before Issue. And in a core that is stopped and
-started at any time.
+In an engine with arithmetic, also as an operation; then Router is before Issue, which takes jobs while operations
+pass. And in a core that is stopped and started at any time.
 """
 
 import pytest
-from amaranth.hdl import Assert, Assume, Cat, Cover, Signal, Value
+from amaranth.hdl import Assert, Assume, Cat, Cover, Mux, Signal, Value
 from amaranth.lib.wiring import connect
 
 from support.formal import Spec
 from tilewright.hw.pe.arithmetic.router import Router
-from tilewright.hw.pe.issue.decode import instruction_view
+from tilewright.hw.pe.issue.decode import DecodedLayout, instruction_view
 from tilewright.hw.pe.issue.issue import Issue
 from tilewright.hw.pe.params import PE_PRESETS
 from tilewright.spec.arithmetic import Operand
@@ -23,7 +23,7 @@ SIZES = {"alone": UNIT.replace(units=()), "arithmetic": UNIT}
 
 
 class IssueSpec(Spec):
-    """Remembers which parts of the instruction at the input have left, and whether the stop has refused it."""
+    """Remembers which parts of the instruction that is executed have left, and whether the stop has refused it."""
 
     given, made = "i", "jobs multiplies lane_operations waits faults mm_registers load_registers"
 
@@ -42,15 +42,20 @@ class IssueSpec(Spec):
     def specify(self, m, dut):
         self._assume_neighbours(m)
 
-        decoded = dut.i.payload
+        decoded = Signal(DecodedLayout())
+        m.d.comb += decoded.eq(Mux(dut.starts, dut.i.payload, dut.held))
         opcode = decoded.word[:8]
         with_arithmetic = hasattr(self, "router")
         known = [operation for operation in Operation if with_arithmetic or operation <= Operation.HALT]
         in_memory = Cat(opcode == operation for operation in MEMORY_OPERATIONS).any()
-        m.d.comb += Assume((decoded.code != PeError.NONE) | Cat(opcode == operation for operation in known).any())
+        given = dut.i.payload
+        m.d.comb += [
+            Assume((given.code != PeError.NONE) | Cat(given.word[:8] == operation for operation in known).any()),
+            Assert(dut.starts | (decoded.code != PeError.NONE) | Cat(opcode == operation for operation in known).any()),
+        ]
         job, multiply, wait, fault, mm_added, ld_added, *lanes = (port.valid & port.ready for port in self.outputs)
         add, lanes = mm_added | ld_added, Cat(lanes).any()
-        ended = dut.i.valid & dut.i.ready
+        ended, is_mm = Signal(), opcode == Operation.MM
         job_left, multiply_left, added, done = Signal(), Signal(), Signal(), Signal()
         m.d.sync += [
             job_left.eq((job_left | job) & ~ended),
@@ -58,20 +63,22 @@ class IssueSpec(Spec):
             added.eq((added | add) & ~ended),
             done.eq((done | lanes | wait) & ~ended),
         ]
-        is_mm, stopped, refused = opcode == Operation.MM, Signal(), Signal()
+        stopped, refused = Signal(), Signal()
+        m.d.comb += ended.eq(fault | (dut.sends & (job | job_left) & (multiply | multiply_left | ~is_mm)))
         m.d.comb += refused.eq((decoded.code != PeError.NONE) | (stopped & ~done))
         # What may be reported without an error although nothing has been done: movu, and what Kernels has executed.
         silent = opcode == Operation.MOVU
         if with_arithmetic:
             silent |= Cat(opcode == kind for kind in (Operation.CALL, Operation.LOOP, Operation.LOAD)).any()
-            self._route(m, ended, fault)
+            self._route(m, decoded, ended, fault)
             silent |= (opcode == Operation.ARITH) & decoded.by_uniform & (dut.faults.payload.code != PeError.NONE)
         if self.cores > 1:
             # The core is stopped when the instruction begins, or while it waits: then its report comes next.
             stops = (dut.starts & dut.i.valid & dut.stopped) | (wait & dut.wait_refused)
             m.d.sync += stopped.eq((stopped | stops) & ~ended)
             m.d.comb += [
-                Assume(decoded.code != PeError.STOPPED),
+                Assume(given.code != PeError.STOPPED),
+                Assert(dut.starts | (decoded.code != PeError.STOPPED)),
                 Assert(~stopped | dut.faults.valid),
                 Assert(dut.starts | ((dut.faults.payload.code == PeError.STOPPED) == stopped)),
                 Cover(ended & stopped & in_memory),
@@ -79,11 +86,11 @@ class IssueSpec(Spec):
                 Cover(ended & is_mm & ~fault & dut.stopped),
             ]
         m.d.comb += [
-            # An instruction is here while anything is done.
-            Assert(dut.i.valid | dut.starts),
-            Assert(dut.i.valid | ~Cat(job, multiply, lanes, wait, fault, add).any()),
+            # An instruction is here while anything is done. It is accepted when it ends, or before.
+            Assert(dut.i.valid | dut.starts | dut.holds),
+            Assert(~dut.starts | ~Cat(job, multiply, lanes, wait, fault, add).any()),
+            Assert((dut.i.valid & dut.i.ready) == (dut.takes if with_arithmetic else 0) | (ended & ~dut.holds)),
             # It ends with its job, or with its fault, and never has both.
-            Assert(ended == (fault | (dut.sends & (job | job_left) & (multiply | multiply_left | ~is_mm)))),
             Assert(~fault | ~(job | job_left | multiply | multiply_left | add | added)),
             # No part leaves twice, or without the others.
             Assert(~((job & job_left) | (multiply & multiply_left) | (add & added))),
@@ -115,8 +122,8 @@ class IssueSpec(Spec):
         if not with_arithmetic:
             m.d.comb += Cover(ended & (opcode == Operation.SETP) & ~refused)
 
-    def _route(self, m, ended, fault):
-        """An instruction at Router ends as an operation, has ended already, or ends in Issue."""
+    def _route(self, m, executed_now, ended, fault):
+        """An instruction at Router ends as an operation, has ended already, is taken, or ends in Issue."""
         dut, router = self.dut, self.router
         m.submodules.router, m.submodules.router_rules = router, StreamRules(router.i, assume=True)
         connect(m, router=router.others, issue=dut.i)
@@ -129,37 +136,55 @@ class IssueSpec(Spec):
             loops & (arith.b == Operand.IMMEDIATE)
         )  # fmt: skip
         right = decoded.code == PeError.NONE
+        in_memory = Cat(arith.opcode == operation for operation in MEMORY_OPERATIONS).any()
         stopped = dut.stopped if self.cores > 1 else 0
+        now = instruction_view(Operation.ARITH, executed_now.word).opcode  # of the instruction in Issue
+        taken = Signal()  # an instruction has been taken, and has not ended
+        m.d.sync += taken.eq((taken | dut.takes) & ~ended)
+        refuses = fault & ~dut.holds
         m.d.comb += [
             router.rests.eq(dut.rests),
+            router.turn.eq(dut.turn),
             router.uniform_set.eq(dut.uniform_set),
             router.uniform.eq(dut.uniform),
             # As the decoder finds them. Outside kernels a RETURN, LOOP or END has an error.
             Assume(decoded.arithmetic == (computes & right)),
             Assume(decoded.done == (executed & decoded.inside & right)),
+            Assume(decoded.job == (in_memory & right)),
             Assume(decoded.by_uniform == ((is_a[Operation.ARITH] | loops) & (arith.b == Operand.UNIFORM))),
             Assume(decoded.inside | ~right | ~(is_a[Operation.RETURN] | loops | is_a[Operation.END])),
             Assume(~loops | ~right | (arith.b != Operand.REGISTER)),
-            # An operation waits only after it has been accepted.
+            # An operation of another turn waits only if the turn has changed since it was accepted.
             accepted.eq(router.operations.valid & router.operations.ready),
             Assume(~dut.arithmetic_pending | before),
+            # An instruction is taken in its first cycle, and then the next one is at the input.
+            Assert(dut.holds == taken),
+            Assert(~dut.takes | (dut.starts & in_memory & right & ~stopped)),
+            Assert(dut.starts | dut.holds | (executed_now.as_value() == decoded.as_value())),
+            Assert(~(dut.prepares | dut.sends) | dut.holds),
+            Assert(~dut.starts | ~dut.holds),
+            Assert(~dut.holds | (executed_now.job & (executed_now.code == PeError.NONE))),
+            Assert(~dut.holds | Cat(now == operation for operation in MEMORY_OPERATIONS).any()),
+            Assert(dut.issuing == (dut.prepares | dut.sends)),
             # It ends in one place.
             passes.eq(router.i.valid & router.passes),
-            Assert((router.i.valid & router.i.ready) == (passes | ended)),
-            Assert(~passes | (dut.starts & ~ended)),
+            Assert((router.i.valid & router.i.ready) == (passes | dut.takes | (ended & ~dut.holds))),
+            Assert(~passes | ((dut.starts | dut.holds) & ~dut.takes & (~ended | dut.holds))),
+            Assert(~accepted | (router.operations.payload.turn == dut.turn)),
             Assert(~accepted | (passes & computes & right & ~stopped)),
             Assert(~passes | accepted | (executed & right & ~stopped)),
             # Issue refuses what should have been an operation.
-            Assert(~dut.faults.valid | ~computes | (dut.faults.payload.code != PeError.NONE)),
+            Assert(~dut.faults.valid | dut.holds | ~computes | (dut.faults.payload.code != PeError.NONE)),
             Assert(~dut.waits.valid | is_a[Operation.BAR_WAIT] | is_a[Operation.FENCE] | is_a[Operation.HALT]),
-            # No job is issued while an operation before it waits.
-            Assert(~dut.sends | ~dut.arithmetic_pending),
-            Cover(accepted),
-            Cover(fault & computes & right & ~decoded.by_uniform) if self.cores > 1 else Cover(
-                fault & computes & right & decoded.by_uniform
+            # No job is issued, and none ends with an error, while an operation before it waits.
+            Assert(~(dut.sends | (dut.holds & dut.faults.valid)) | ~dut.arithmetic_pending),
+            Cover(accepted & dut.sends),
+            Cover(accepted & dut.holds & dut.faults.valid),
+            Cover(refuses & computes & right & ~decoded.by_uniform) if self.cores > 1 else Cover(
+                refuses & computes & right & decoded.by_uniform
             ),
         ]  # fmt: skip
-        m.d.sync += before.eq(accepted | dut.arithmetic_pending)
+        m.d.sync += before.eq(dut.takes | dut.arithmetic_pending)
         if self.cores > 1:
             m.d.comb += router.stopped.eq(dut.stopped)
 

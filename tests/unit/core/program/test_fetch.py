@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from support.streams import pulse
+from tilewright.hw.core.params import ProgramParams
 from tilewright.hw.core.program.fetch import READER_ID, InstructionStreamer, LineReader, ProgramFetcher
+from tilewright.network.machine import Machine
+from tilewright.network.plan.costs import instruction_cycles
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, sender, watch_stream
@@ -143,8 +146,8 @@ def instructions(line, count):
 
 
 class Bench:
-    def __init__(self, mode, latency=5):
-        self.dut = elaborated(InstructionStreamer, 32, 4)
+    def __init__(self, mode, latency=5, lines=4):
+        self.dut = elaborated(InstructionStreamer, 32, lines)
         self.stalls, self.rng = STALL_MODES[mode], random.Random(mode)
         self.memory, _ = memory(self.dut, line_at, latency, self.stalls["idle"])
         self.taken, self.cycles, self.hold = [], [], False
@@ -227,3 +230,16 @@ def test_rate():
 
     bench.simulate(host)
     assert bench.cycles == list(range(bench.cycles[0], bench.cycles[0] + 40))
+
+
+def test_a_kernel_is_loaded_in_two_cycles_a_word():
+    """From a memory 100 cycles away, through a reader that adds four; and the compiler expects these cycles."""
+    bench, count = Bench("none", latency=104, lines=ProgramParams().instruction_lines), 256
+
+    async def host(ctx):
+        await bench.run(ctx, 0, count)
+
+    bench.simulate(host)
+    cycles = bench.cycles[-1] + 1
+    assert cycles - 104 <= 2 * count
+    assert cycles <= instruction_cycles(count, 1, Machine()) < 1.1 * cycles

@@ -9,7 +9,7 @@ from amaranth.hdl import Elaboratable, Module, Signal
 
 from support.selection import grid
 from support.streams import transact
-from tilewright.golden.pe.checks import decode, refusal
+from tilewright.golden.pe.checks import refusal
 from tilewright.hw.pe.issue.decode import DecodedLayout, Decoder, memory_error, moved_registers
 from tilewright.hw.pe.layouts import SegmentEntryLayout
 from tilewright.hw.pe.params import PE_PRESETS
@@ -72,8 +72,7 @@ def refusal_at_rank(word, params, rank, misplaced):
             refusal=lambda *_: (PeError.NONE, 0) if misplaced is None else (PeError.CONTROL, misplaced)
         ),
     )  # fmt: skip
-    values = decode(word)
-    return (PeError.OPCODE, 0) if values is None else refusal(values, pe)
+    return refusal(word, pe)
 
 
 def error_of(decoded, rank):
@@ -91,7 +90,7 @@ def error_of(decoded, rank):
 
 
 class Passing(Elaboratable):
-    """The decoder, whose instructions pass Issue if they can, as behind Router."""
+    """The decoder, whose instructions are accepted at once if they can be, as by Router and Issue."""
 
     def __init__(self, params):
         self.decoder = Decoder(params)
@@ -101,25 +100,21 @@ class Passing(Elaboratable):
         m = Module()
         m.submodules.decoder = self.decoder
         decoded = self.o.payload
-        m.d.comb += self.decoder.passes.eq(self.o.valid & self.o.ready & (decoded.arithmetic | decoded.done))
+        passes = decoded.arithmetic | decoded.done | decoded.job
+        m.d.comb += self.decoder.passes.eq(self.o.valid & self.o.ready & passes)
         return m
 
 
-def expected_distances(words, decoded, params):
+def expected_distances(decoded, params):
     """Cycles from each instruction to the next one, without pauses.
 
-    It is one after an instruction that need not go to Issue by its operation, unless the one before is at the output
-    then, and does go to Issue.
+    With arithmetic it is one, unless the instruction before is at the output then, and is not accepted at once.
     """
     distances = []
-    for number in range(len(words) - 1):
-        fields = INSTRUCTIONS[Operation.LOOP].unpack(words[number])
-        operations = {*CONTROLS, Operation.ARITH, Operation.MOV, Operation.SETP} - {Operation.LOAD}
-        fast = params.units and fields["opcode"] in operations
-        fast = fast and (fields["opcode"] != Operation.LOOP or fields["b"] == Operand.IMMEDIATE)
+    for number in range(len(decoded) - 1):
         before = decoded[number - 1]
-        waits = distances and distances[-1] == 1 and not (before.arithmetic or before.done)
-        distances.append(1 if fast and not waits else 2)
+        waits = distances and distances[-1] == 1 and not (before.arithmetic or before.done or before.job)
+        distances.append(1 if params.units and not waits else 2)
     return distances
 
 
@@ -155,7 +150,7 @@ def test_errors(preset, mode):
     if mode == "none":
         assert cycles["o"] == [cycle + 2 for cycle in cycles["i"]]
         assert [later - earlier for earlier, later in pairwise(cycles["i"])] == expected_distances(
-            words, payloads["o"], params
+            payloads["o"], params
         )
 
 
@@ -183,7 +178,7 @@ def test_every_combination_of_errors_of_a_memory_operation(operation):
             number = (0 if there else UNIT.segments) if set_ else None
             segment = SimpleNamespace(element=element, rank=rank) if good else None
             pe = SimpleNamespace(sizes=UNIT, uniform=[number] * 8, segments=[segment], smem=b"")
-            expected = refusal(fmt.unpack(word), pe)
+            expected = refusal(word, pe)
             assert (ctx.get(error.code), ctx.get(error.register)) == expected
             met.add(expected[0])
 

@@ -31,7 +31,7 @@ def test_random_programs(mode, size):
 def test_a_core_that_is_stopped_at_any_time(mode, size):
     """Instructions that start then are refused, waits may be, and all others proceed as before."""
     # Seeds with which waits are given up, too.
-    seed = {"alone": f"issue stop {mode}", "arithmetic": f"issue stop {mode} arithmetic"}[size]
+    seed = {"alone": f"issue stop {mode}", "arithmetic": f"issue stop {mode} arithmetic 4"}[size]
     rng, refused, given_up, params = random.Random(seed), set(), set(), SIZES[size]
 
     def script(front):

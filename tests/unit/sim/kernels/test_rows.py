@@ -72,3 +72,16 @@ def test_reductions(rng, sizes, dtype, shape):
     scale = np.float32(0.9 / shape[-1])
     wanted = arithmetic.requantise(sums, scale, 5, np.iinfo(dtype).min, np.iinfo(dtype).max, dtype)
     equal(kernels.mean_rows(x, scale, x_zero=3, y_zero=5, sizes=sizes), wanted)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("width", [32, 35, 36, 63, 64, 65, 67, 96, 129, 200, 255, 257])
+def test_the_first_of_equal_elements(rng, dtype, width):
+    """Anywhere, also as the last four, of which a chunk has some or none; and in rows of the lowest number."""
+    low = np.iinfo(dtype).min
+    x = (rng.integers(0, 3, (33, width)) + low).astype(dtype)
+    x[:8] = low
+    x[range(8), [0, 1, 31, width - 4, width - 3, width - 2, width - 1, width // 2]] = low + 1
+    x[8], x[9] = low, np.iinfo(dtype).max
+    x[10] = np.sort(x[10])
+    equal(kernels.arg_max(x), x.argmax(axis=-1).astype(np.int32))
