@@ -72,6 +72,8 @@ tw_status tw_start(tw_core *core, uint64_t address, uint32_t words)
     REG(program, PROGRAM_, PROGRAM_HI) = (uint32_t)(address >> 32);
     REG(program, PROGRAM_, PROGRAM_WORDS) = words;
     REG(program, PROGRAM_, WATCHDOG) = core->watchdog;
+    /* A start clears the records of the engines; that of the command processor is of the first error since this. */
+    REG(program, PROGRAM_, CONTROL) = 1u << TW_PROGRAM_REG_CONTROL_CLEAR_ERROR_LSB;
     REG(program, PROGRAM_, CONTROL) = 1u << TW_PROGRAM_REG_CONTROL_START_LSB;
     return 0;
 }
@@ -105,22 +107,19 @@ tw_status tw_take_error(tw_core *core, tw_fault *fault)
 /* What stopped the program, which is over. */
 static tw_status stopped(tw_core *core, tw_fault *fault)
 {
-    uint32_t record = REG(core->program, PROGRAM_, ERROR), word = REG(core->program, PROGRAM_, ERROR_WORD);
-    uint32_t engine = FIELD(record, PROGRAM_REG_ERROR, ENGINE);
+    uint32_t record = REG(core->program, PROGRAM_, ERROR), engine = FIELD(record, PROGRAM_REG_ERROR, ENGINE);
+    tw_status status = TW_STATUS(TW_FROM_PROGRAM, record & 0xFF, 0);
 
-    *fault = (tw_fault){TW_STATUS(TW_FROM_PROGRAM, record & 0xFF, 0), record >> TW_PROGRAM_REG_ERROR_TAG_LSB, word, 0};
-    if ((record & 0xFF) != TW_PROGRAM_ERROR_ENGINE)
-        return fault->status;
+    *fault = (tw_fault){status, record >> TW_PROGRAM_REG_ERROR_TAG_LSB, REG(core->program, PROGRAM_, ERROR_WORD), 0};
     if (engine == TW_ENGINE_TMAU) {
-        tw_take_error(core, fault);
-        fault->word = word;
-    } else if (engine == TW_ENGINE_PE) {
-        record = REG(core->pe, PE_, ERROR);
-        fault->status = TW_STATUS(TW_FROM_PE, record & 0xFF, record >> TW_PE_REG_ERROR_REGISTER_LSB & 0xFF);
-    } else {
-        record = REG(core->conv, CONV_, ERROR);
-        fault->status = TW_STATUS(TW_FROM_CONV, record & 0xFF, record >> 8 & 0xFF);
+        record = REG(core->tmau, , ERROR);
+        fault->address = (uint64_t)REG(core->tmau, , ERROR_ADDRESS_HI) << 32 | REG(core->tmau, , ERROR_ADDRESS_LO);
+    } else if (engine) {
+        record = REG(engine == TW_ENGINE_PE ? core->pe : core->conv, PE_, ERROR);
     }
+    /* The record of an engine says more, unless somebody has cleared it. */
+    if (engine && record & 0xFF)
+        fault->status = TW_STATUS(engine, record & 0xFF, engine == TW_ENGINE_PE ? 0 : record >> 8 & 0xFF);
     return fault->status;
 }
 
@@ -148,8 +147,10 @@ tw_status tw_send(tw_core *core, const uint64_t command[TW_COMMAND_WORDS])
         return library(TW_LIBRARY_MISSING);
     if (FIELD(REG(core->tmau, , STATUS), REG_STATUS, QUEUE_LEVEL) >= core->hardware.queue_depth)
         return library(TW_LIBRARY_QUEUE);
-    for (unsigned half = 0; half < 2 * TW_COMMAND_WORDS; half++)
-        core->commands[TW_COMMAND_WINDOW_REG_WORD0 / 4 + half] = (uint32_t)(command[half / 2] >> half % 2 * 32);
+    for (unsigned word = 0; word < TW_COMMAND_WORDS; word++) {
+        core->commands[TW_COMMAND_WINDOW_REG_WORD0 / 4 + 2 * word] = (uint32_t)command[word];
+        core->commands[TW_COMMAND_WINDOW_REG_WORD0 / 4 + 2 * word + 1] = (uint32_t)(command[word] >> 32);
+    }
     return 0;
 }
 

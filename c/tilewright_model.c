@@ -50,77 +50,86 @@ static const segment_t *segments_of(const void *container)
     return (const segment_t *)(records_of(container) + header->inputs + header->outputs);
 }
 
-static tw_status check_form(const void *container, size_t size)
+static uint32_t checksum(const uint32_t *word, uint32_t count)
 {
-    const header_t *header = container;
-    const uint32_t *word = container, *end;
     uint32_t first = 0, second = 0;
-    uint64_t bytes;
 
-    if ((uintptr_t)container % 4)
-        return refused(TW_LIBRARY_FORMAT);
-    if (size < sizeof *header || header->magic != MAGIC)
-        return refused(size >= 4 && header->magic == MAGIC ? TW_LIBRARY_SHORT : TW_LIBRARY_FORMAT);
-    if (header->version != VERSION)
-        return refused(TW_LIBRARY_VERSION);
-    if (header->bytes > size)
-        return refused(TW_LIBRARY_SHORT);
-    if (header->bytes % 4 || header->bytes < sizeof *header)
-        return refused(TW_LIBRARY_CHECKSUM);
-    end = word + header->bytes / 4;
-    for (word += 4; word != end; word++) {
-        first += *word;
+    for (word += 4, count -= 4; count; count--) {
+        first += *word++;
         second += first;
     }
-    if ((first ^ (second << 16 | second >> 16)) != header->checksum)
-        return refused(TW_LIBRARY_CHECKSUM);
-    /* Counts that a wrong tool wrote must not lead outside. */
-    bytes = sizeof *header + ((uint64_t)header->inputs + header->outputs) * sizeof(record_t) +
-            (uint64_t)header->segments * sizeof(segment_t) + (uint64_t)header->relocations * 4;
-    return bytes > header->bytes ? refused(TW_LIBRARY_CHECKSUM) : 0;
+    return first ^ (second << 16 | second >> 16);
 }
 
-static tw_status check_hardware(const header_t *header, const tw_hardware *hardware)
+/* Code of the refusal of a container that is no whole one, or 0. */
+static uint32_t check_form(const header_t *header, size_t size)
 {
-    int fits = (header->features & ~hardware->features) == 0 && header->smem_bytes == hardware->smem_bytes;
+    if ((uintptr_t)header % 4 || size < 4 || header->magic != MAGIC)
+        return TW_LIBRARY_FORMAT;
+    if (size < sizeof *header)
+        return TW_LIBRARY_SHORT;
+    if (header->version != VERSION)
+        return TW_LIBRARY_VERSION;
+    if (header->bytes > size)
+        return TW_LIBRARY_SHORT;
+    if (header->bytes % 4 || header->bytes < sizeof *header ||
+        checksum((const uint32_t *)header, header->bytes / 4) != header->checksum)
+        return TW_LIBRARY_CHECKSUM;
+    return 0;
+}
+
+static int fits(const header_t *header, const tw_hardware *hardware)
+{
+    const uint32_t *built = hardware->conv; /* three of conv, then five of pe */
+    uint32_t differ = (header->features & ~hardware->features) | (header->smem_bytes ^ hardware->smem_bytes);
 
     for (unsigned i = 0; i < REGISTERS; i++)
-        fits &= ((i < 3 ? hardware->conv[i] : hardware->pe[i - 3]) & header->registers[i].mask) == header->registers[i].value;
-    return fits ? 0 : refused(TW_LIBRARY_HARDWARE);
+        differ |= (built[i] & header->registers[i].mask) ^ header->registers[i].value;
+    return !differ;
 }
 
-/* Whether all that a container places lies in its memory, and its own contents in the container. */
-static int lies_inside(const void *container)
+/*
+ * Whether all that a container places lies in its memory, and its own contents in the container: numbers that a wrong
+ * tool wrote must not lead outside.
+ */
+static int lies_inside(const header_t *header)
 {
-    const header_t *header = container;
-    const segment_t *segment = segments_of(container);
-    const uint32_t *relocation = (const uint32_t *)(segment + header->segments);
-    uint64_t contents = (uint64_t)((const char *)(relocation + header->relocations) - (const char *)container);
-    const record_t *record = records_of(container);
-    uint64_t last = 0;
+    uint32_t memory = header->memory, left = header->bytes - (uint32_t)sizeof *header, last = 0;
+    const record_t *record = (const record_t *)(header + 1);
+    const segment_t *segment;
+    const uint32_t *relocation;
 
-    if (header->memory % 4 || header->program + (uint64_t)header->words * 64 > header->memory)
+    if (memory % 4 || header->program > memory || header->words > (memory - header->program) / 64)
         return 0;
-    for (uint32_t i = 0; i < header->segments; i++, segment++) {
-        if (segment->offset % 4 || segment->bytes % 4 || segment->offset < last)
-            return 0;
-        last = (uint64_t)segment->offset + segment->bytes;
-        contents += segment->bytes;
-    }
-    for (uint32_t i = 0; i < header->relocations; i++)
-        if (relocation[i] % 8 || (uint64_t)relocation[i] + 8 > header->memory)
-            return 0;
-    for (uint32_t i = 0; i < header->inputs + header->outputs; i++, record++) {
-        uint64_t end = record->offset;
+    if ((header->inputs | header->outputs | header->segments | header->relocations) >> 24)
+        return 0;
+    for (uint32_t i = header->inputs + header->outputs; i; i--, record++) {
+        uint64_t end = (uint64_t)record->offset + 4;
 
-        if (record->rank > RANK)
+        if (left < sizeof *record || record->rank > RANK)
             return 0;
+        left -= (uint32_t)sizeof *record;
         for (unsigned d = 0; d < RANK; d++)
             end += (uint64_t)(record->size[d] - 1) * record->stride[d];
-        if (end + (record->element == TW_ELEMENT_S32 ? 4 : 1) > header->memory)
+        if (end > memory)
             return 0;
     }
-    return last <= header->memory && contents <= header->bytes;
+    segment = (const segment_t *)record;
+    relocation = (const uint32_t *)(segment + header->segments);
+    if (header->segments * sizeof *segment + header->relocations * 4 > left)
+        return 0;
+    left -= header->segments * (uint32_t)sizeof *segment + header->relocations * 4;
+    for (uint32_t i = header->segments; i; i--, segment++) {
+        if ((segment->offset | segment->bytes) % 4 || segment->offset < last || segment->offset > memory ||
+            segment->bytes > memory - segment->offset || segment->bytes > left)
+            return 0;
+        last = segment->offset + segment->bytes;
+        left -= segment->bytes;
+    }
+    for (uint32_t i = header->relocations; i; i--, relocation++)
+        if (*relocation % 8 || memory < 8 || *relocation > memory - 8)
+            return 0;
+    return 1;
 }
 
 uint32_t tw_model_memory(const void *container, size_t size)
@@ -135,16 +144,16 @@ tw_status tw_model_load(tw_model *model, tw_core *core, const void *container, s
     const segment_t *segment;
     const uint32_t *relocation, *from;
     uint32_t *to = memory;
-    tw_status status = check_form(container, size);
+    uint32_t code = check_form(header, size);
 
-    if (!status)
-        status = check_hardware(header, &core->hardware);
-    if (!status && !lies_inside(container))
-        status = refused(TW_LIBRARY_CHECKSUM);
-    if (!status && (header->memory > bytes || (uintptr_t)memory % ALIGNMENT || address % ALIGNMENT))
-        status = refused(TW_LIBRARY_MEMORY);
-    if (status)
-        return status;
+    if (!code && !fits(header, &core->hardware))
+        code = TW_LIBRARY_HARDWARE;
+    if (!code && !lies_inside(header))
+        code = TW_LIBRARY_CHECKSUM;
+    if (!code && (header->memory > bytes || (uintptr_t)memory % ALIGNMENT || address % ALIGNMENT))
+        code = TW_LIBRARY_MEMORY;
+    if (code)
+        return refused(code);
     segment = segments_of(container);
     relocation = (const uint32_t *)(segment + header->segments);
     from = relocation + header->relocations;

@@ -19,7 +19,7 @@ from tilewright.spec.tmau_registers import FEATURES
 
 from .graph import ModelError, node_error
 
-__all__ = ["MAGIC", "VERSION", "c_array", "checksum", "container"]
+__all__ = ["MAGIC", "VERSION", "c_array", "checksum", "container", "relocations"]
 
 MAGIC, VERSION = b"TWMD", 1
 #: Most dimensions of an input or output.
@@ -42,13 +42,13 @@ def container(compiled):
     """
     inputs = [_input(compiled, name) for name in compiled.graph.inputs]
     outputs = [_output(compiled, name) for name in compiled.graph.outputs]
-    segments, relocations = _segments(compiled.image), _relocations(compiled)
+    segments, moved = _segments(compiled.image), relocations(compiled)
     machine, program = compiled.plan.machine, (compiled.plan.start, len(compiled.words))
-    body = [_words(*program, len(inputs), len(outputs), len(segments), len(relocations))]
+    body = [_words(*program, len(inputs), len(outputs), len(segments), len(moved))]
     body.append(_words(_features(compiled), machine.smem_bytes, *_registers(machine)))
     head = b"".join(body).ljust(4 * (_HEADER_WORDS - _CHECKED_FROM - 1), b"\0")
     head = _words(len(compiled.image)) + head
-    tail = [*inputs, *outputs, *(_words(*segment) for segment in segments), _words(*relocations)]
+    tail = [*inputs, *outputs, *(_words(*segment) for segment in segments), _words(*moved)]
     tail += [compiled.image[first : first + count].tobytes() for first, count in segments]
     checked = head + b"".join(tail)
     return MAGIC + _words(VERSION, 4 * _CHECKED_FROM + len(checked), checksum(checked)) + checked
@@ -146,7 +146,7 @@ def _segments(image):
     ]
 
 
-def _relocations(compiled):
+def relocations(compiled):
     """Offsets of the addresses of global memory in the image, 64 bits each."""
     found = [address + DESCRIPTOR["address"].lsb // 8 for address in compiled.plan.maps.values()]
     index = 0

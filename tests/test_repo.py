@@ -16,7 +16,21 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Importable folders, in the order in which one may build on another.
-FOLDERS = ("tilewright", "spec", "golden", "hw", "sim", "network", "verify", "board", "silicon", "c", "tools", "tb")
+FOLDERS = (
+    "tilewright",
+    "spec",
+    "golden",
+    "hw",
+    "sim",
+    "network",
+    "verify",
+    "board",
+    "silicon",
+    "c",
+    "tools",
+    "system",
+    "tb",
+)
 
 #: Modules outside the standard library that a folder may import; any, if it is not listed.
 THIRD_PARTY = {
@@ -40,7 +54,9 @@ OURS = {
     "verify": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim"))),
     "board": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim"))),
     "silicon": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim", "verify"))),
+    "c": (),
     "tools": ("tilewright",),
+    "system": ("tilewright",),
     "tb": tuple(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim", "verify")),
     "tests": ("tilewright",),
 }

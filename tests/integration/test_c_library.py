@@ -1,9 +1,11 @@
-"""The C library under sanitizers."""
+"""The C library under sanitizers, in C++ and with clang."""
 
+import importlib.util
 import subprocess
 
 import pytest
 
+from support.c_library import STRICT
 from tilewright.network import compile as compile_network
 from tilewright.network.container import container
 from tilewright.network.drawn import NetworkMaker
@@ -142,3 +144,10 @@ def test_cplusplus_includes_the_header(tmp_path, sources):
     (tmp_path / "main.cc").write_text('#include "tilewright.h"\nint main() { return (int)tw_sentence(0)[0]; }\n')
     subprocess.run(["g++", "-std=c++11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "main.cc"], cwd=tmp_path,
                    check=True)  # fmt: skip
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="needs pip install 'tilewright[soc]'")
+def test_clang_has_no_warning(tmp_path, sources):
+    from tilewright.system.build import CLANG, TARGET
+
+    subprocess.run([*CLANG, *TARGET, *STRICT, "-c", *sources], cwd=tmp_path, check=True)
