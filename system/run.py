@@ -139,7 +139,7 @@ def firmware_sources(compiled, stored):
     return library_files() | own | {"soc_core.h": header_text(choice), "digit.h": digit, "digit_reader.c": model}
 
 
-def run_system(simulator="verilator", waves=None):
+def run_system():
     """Compiles network and firmware, builds the simulator and runs it; an :class:`Outcome`."""
     params = SystemParams()
     with work("system"):
@@ -158,7 +158,7 @@ def run_system(simulator="verilator", waves=None):
             elf = compile_firmware(Path(folder), sources).read_bytes()
             sizes, model = library_sizes(Path(folder), sources), model_bytes(Path(folder), sources)
         report("simulator")
-        text, memory, statuses = _simulate(params, segments_of(elf), len(after), simulator, waves)
+        text, memory, statuses = _simulate(params, segments_of(elf), len(after))
     (scores,) = compiled.tensors(after).values()
     problems = _differences(text, memory, _moved(compiled, after), int(scores.argmax()), statuses)
     phases = {name: int(count) for name, count in re.findall(r"^(\w+): (\d+) cycles$", text, re.MULTILINE)}
@@ -178,14 +178,14 @@ def _design(params):
     return make_design(bench, bench.arrays())
 
 
-def _simulate(params, segments, count, simulator, waves):
+def _simulate(params, segments, count):
     """The text on the serial line, the model's memory, and the statuses at the end."""
     folder = files("tilewright.system")
     sources = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("processor.py", "top.py", "bench.py")]
     design = cached_design(lambda: _design(params), "system", params, sources)
     processor = distribution("pythondata-cpu-picorv32").locate_file("pythondata_cpu_picorv32/verilog/picorv32.v")
     design = replace(design, verilog=f"{design.verilog}\n{Path(processor).read_text(encoding='utf-8')}")
-    with Simulation(design, simulator=simulator, waves=waves) as simulation:
+    with Simulation(design) as simulation:
         for address, data in segments:
             name = "memory" if address >= MEMORY_BASE else "firmware"
             width, first = design.arrays[name].width // 8, address % MEMORY_BASE
