@@ -76,8 +76,7 @@ typedef struct {
     uint32_t conv_row_bytes; /* 0: no convolution engine; so are the next members */
     uint32_t conv_types; /* a bit each: 8-bit integers, 16-bit integers, fp16, bf16 */
     uint32_t conv_function, conv_zero_first;
-    uint32_t conv[3]; /* params0 to params2 of the convolution engine */
-    uint32_t pe[5]; /* params0 to params4 of the processing engine */
+    uint32_t built[8]; /* params0 to params2 of the convolution engine, params0 to params4 of the processing engine */
 } tw_hardware;
 
 /* What hardware reports for any descriptor, or 0. */
@@ -179,7 +178,7 @@ uint32_t tw_model_memory(const void *container, size_t size);
 tw_status tw_model_describe(const tw_model *model, uint32_t output, uint32_t number, tw_model_tensor *tensor);
 /* Copies a whole input into its place. Refused: TENSOR, BYTES. */
 tw_status tw_model_input(tw_model *model, uint32_t number, const void *data, size_t bytes);
-/* Runs the network and waits for its end, as tw_start and tw_wait do. */
+/* Runs the network and waits for its end, as tw_start and tw_wait do. If it cannot start, `fault` has only a status. */
 tw_status tw_model_run(tw_model *model, void (*sleep)(void *context), void *context, tw_fault *fault);
 /* Copies a whole output to `data`. Refused: TENSOR, BYTES. */
 tw_status tw_model_output(const tw_model *model, uint32_t number, void *data, size_t bytes);

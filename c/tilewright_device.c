@@ -11,13 +11,12 @@ static tw_status library(uint32_t code)
     return TW_STATUS(TW_FROM_LIBRARY, code, 0);
 }
 
-/* Whether registers are those of an engine, in a version that this library knows. */
+/* Whether registers are those of an engine, in a version that this library knows; or there are none. */
 static int is_engine(const volatile uint32_t *registers, uint32_t identity)
 {
-    uint32_t version = registers[TW_REG_VERSION / 4];
-
-    return registers[TW_REG_ID / 4] == identity &&
-           version >> TW_REG_VERSION_MAJOR_LSB == TW_REG_VERSION_VALUE >> TW_REG_VERSION_MAJOR_LSB;
+    return !registers || (registers[TW_REG_ID / 4] == identity &&
+                          registers[TW_REG_VERSION / 4] >> TW_REG_VERSION_MAJOR_LSB ==
+                              TW_REG_VERSION_VALUE >> TW_REG_VERSION_MAJOR_LSB);
 }
 
 tw_status tw_open(tw_core *core)
@@ -30,9 +29,8 @@ tw_status tw_open(tw_core *core)
     core->watchdog = WATCHDOG;
     if (!core->tmau)
         return library(TW_LIBRARY_MISSING);
-    if (!is_engine(core->tmau, TW_REG_ID_VALUE) || (core->pe && !is_engine(core->pe, TW_PE_REG_ID_VALUE)) ||
-        (core->conv && !is_engine(core->conv, TW_CONV_REG_ID_VALUE)) ||
-        (core->program && !is_engine(core->program, TW_PROGRAM_REG_ID_VALUE)))
+    if (!is_engine(core->tmau, TW_REG_ID_VALUE) || !is_engine(core->pe, TW_PE_REG_ID_VALUE) ||
+        !is_engine(core->conv, TW_CONV_REG_ID_VALUE) || !is_engine(core->program, TW_PROGRAM_REG_ID_VALUE))
         return library(TW_LIBRARY_IDENTITY);
     word = REG(core->tmau, , PARAMS0);
     hardware->bus_bytes = FIELD(word, REG_PARAMS0, BUS_BYTES);
@@ -42,16 +40,16 @@ tw_status tw_open(tw_core *core)
     hardware->features = REG(core->tmau, , FEATURES);
     if (core->conv) {
         for (unsigned i = 0; i < 3; i++)
-            hardware->conv[i] = core->conv[TW_CONV_REG_PARAMS0 / 4 + i];
-        hardware->conv_row_bytes = FIELD(hardware->conv[0], CONV_REG_PARAMS0, ROW_BYTES);
-        hardware->conv_types = FIELD(hardware->conv[1], CONV_REG_PARAMS1, TYPES);
-        hardware->conv_function = FIELD(hardware->conv[1], CONV_REG_PARAMS1, FUNCTION_TABLE);
-        hardware->conv_zero_first = FIELD(hardware->conv[1], CONV_REG_PARAMS1, ZERO_FIRST);
+            hardware->built[i] = core->conv[TW_CONV_REG_PARAMS0 / 4 + i];
+        hardware->conv_row_bytes = FIELD(hardware->built[0], CONV_REG_PARAMS0, ROW_BYTES);
+        hardware->conv_types = FIELD(hardware->built[1], CONV_REG_PARAMS1, TYPES);
+        hardware->conv_function = FIELD(hardware->built[1], CONV_REG_PARAMS1, FUNCTION_TABLE);
+        hardware->conv_zero_first = FIELD(hardware->built[1], CONV_REG_PARAMS1, ZERO_FIRST);
     }
     if (core->pe) {
         for (unsigned i = 0; i < 4; i++)
-            hardware->pe[i] = core->pe[TW_PE_REG_PARAMS0 / 4 + i];
-        hardware->pe[4] = REG(core->pe, PE_, PARAMS4);
+            hardware->built[3 + i] = core->pe[TW_PE_REG_PARAMS0 / 4 + i];
+        hardware->built[7] = REG(core->pe, PE_, PARAMS4);
     }
     return 0;
 }

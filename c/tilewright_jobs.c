@@ -1,6 +1,12 @@
 /* Rules of jobs of the convolution engine, in the order of codes and fields. */
 #include "tilewright.h"
 
+#ifdef __GNUC__
+#define TW_OUT_OF_LINE __attribute__((noinline)) /* four copies would be a fifth of this file */
+#else
+#define TW_OUT_OF_LINE
+#endif
+
 #define REFUSED(code, field) TW_STATUS(TW_FROM_CONV, TW_CONV_ERROR_##code, FIELD_##field)
 
 /* Numbers of fields in a job. */
@@ -106,7 +112,7 @@ typedef struct {
 } part_t;
 
 /* A tensor of rows of `row` bytes: pixels, lines and images with their pitches. */
-static part_t pixels(uint32_t field, uint32_t pitch_field, uint32_t address, uint32_t unit, uint64_t row,
+TW_OUT_OF_LINE static part_t pixels(uint32_t field, uint32_t pitch_field, uint32_t address, uint32_t unit, uint64_t row,
                      const uint32_t counts[3], const uint32_t pitches[3])
 {
     part_t part = {field, 0, address, unit, address + row};

@@ -80,11 +80,10 @@ static uint32_t check_form(const header_t *header, size_t size)
 
 static int fits(const header_t *header, const tw_hardware *hardware)
 {
-    const uint32_t *built = hardware->conv; /* three of conv, then five of pe */
     uint32_t differ = (header->features & ~hardware->features) | (header->smem_bytes ^ hardware->smem_bytes);
 
     for (unsigned i = 0; i < REGISTERS; i++)
-        differ |= (built[i] & header->registers[i].mask) ^ header->registers[i].value;
+        differ |= (hardware->built[i] & header->registers[i].mask) ^ header->registers[i].value;
     return !differ;
 }
 
@@ -266,7 +265,9 @@ tw_status tw_model_run(tw_model *model, void (*sleep)(void *context), void *cont
     const header_t *header = header_of(model->container);
     tw_status status = tw_start(model->core, model->address + header->program, header->words);
 
+    if (!status)
+        return tw_wait(model->core, sleep, context, fault);
     if (fault)
-        *fault = (tw_fault){status, 0, 0, 0};
-    return status ? status : tw_wait(model->core, sleep, context, fault);
+        fault->status = status;
+    return status;
 }

@@ -5,24 +5,27 @@
 #error "the processor must be little-endian"
 #endif
 
-/* The stored number of a value, in `stored`; whether the field can hold it. */
-static int encode(const tw_field *field, const void *member, unsigned element, uint64_t *stored)
-{
-    uint64_t value;
+/*
+ * Formats are such that a field of up to 32 bits lies in one half of a word, and a wider one begins a word: few
+ * operations then need 64 bits, which are many instructions on a processor of 32 bits.
+ */
 
-    if (field->flags & TW_FIELD_WIDE) {
-        value = ((const uint64_t *)member)[element];
-    } else {
-        value = ((const uint32_t *)member)[element];
-        if (field->flags & TW_FIELD_SIGNED)
-            value = (uint64_t)(int64_t)(int32_t)value;
-    }
-    if (field->flags & TW_FIELD_BIASED)
-        value--;
-    *stored = value;
+/* The stored number of a value of a member of 32 bits, in `stored`; whether the field can hold it. */
+static int encode(const tw_field *field, uint32_t value, uint32_t *stored)
+{
+    unsigned spare = 32u - field->width;
+
+    value -= (field->flags & TW_FIELD_BIASED) != 0;
+    *stored = value << spare >> spare;
     if (field->flags & TW_FIELD_SIGNED)
-        value += (uint64_t)1 << (field->width - 1);
-    return field->width == 64 || !(value >> field->width);
+        value += UINT32_C(1) << (field->width - 1);
+    return value << spare >> spare == value;
+}
+
+static uint64_t in_half(unsigned lsb, uint32_t stored)
+{
+    stored <<= lsb % 32;
+    return lsb & 32 ? (uint64_t)stored << 32 : stored;
 }
 
 tw_status tw_pack(uint64_t *words, const tw_format *format, const void *members)
@@ -31,14 +34,28 @@ tw_status tw_pack(uint64_t *words, const tw_format *format, const void *members)
         words[word] = 0;
     for (unsigned number = 0; number < format->count; number++) {
         const tw_field *field = &format->fields[number];
+        const char *member = (const char *)members + field->offset;
+        unsigned lsb = field->lsb;
 
-        for (unsigned element = 0; element < field->count; element++) {
-            uint64_t stored = format->constant;
+        for (unsigned element = 0; element < field->count; element++, lsb += field->pitch) {
+            uint32_t stored = format->constant;
+            int fits = 1;
 
-            if (!(field->flags & TW_FIELD_CONSTANT) &&
-                !encode(field, (const char *)members + field->offset, element, &stored))
+            if (field->flags & TW_FIELD_WIDE) {
+                uint64_t value = ((const uint64_t *)(const void *)member)[element];
+                uint32_t high;
+
+                value -= (field->flags & TW_FIELD_BIASED) != 0;
+                high = (uint32_t)(value >> 32);
+                fits = field->width == 64 || !(high >> (field->width - 32));
+                words[lsb / 64] |= lsb & 32 ? value << 32 : value;
+            } else {
+                if (!(field->flags & TW_FIELD_CONSTANT))
+                    fits = encode(field, ((const uint32_t *)(const void *)member)[element], &stored);
+                words[lsb / 64] |= in_half(lsb, stored);
+            }
+            if (!fits)
                 return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_VALUE, number);
-            tw_put(words, field->lsb + element * field->pitch, field->width, stored);
         }
     }
     return 0;
@@ -49,20 +66,24 @@ void tw_unpack(void *members, const tw_format *format, const uint64_t *words)
     for (unsigned number = 0; number < format->count; number++) {
         const tw_field *field = &format->fields[number];
         void *member = (char *)members + field->offset;
+        unsigned lsb = field->lsb, biased = (field->flags & TW_FIELD_BIASED) != 0;
 
-        if (field->flags & TW_FIELD_CONSTANT)
-            continue;
-        for (unsigned element = 0; element < field->count; element++) {
-            uint64_t value = tw_get(words, field->lsb + element * field->pitch, field->width);
+        for (unsigned element = 0; element < field->count; element++, lsb += field->pitch) {
+            uint64_t word = words[lsb / 64];
 
-            if (field->flags & TW_FIELD_SIGNED && value >> (field->width - 1))
-                value |= ~(uint64_t)0 << (field->width - 1);
-            if (field->flags & TW_FIELD_BIASED)
-                value++;
-            if (field->flags & TW_FIELD_WIDE)
-                ((uint64_t *)member)[element] = value;
-            else
-                ((uint32_t *)member)[element] = (uint32_t)value;
+            if (lsb & 32)
+                word >>= 32;
+            if (field->flags & TW_FIELD_WIDE) {
+                uint32_t high = field->width == 32 ? 0 : (uint32_t)(word >> 32) << (64 - field->width) >> (64 - field->width);
+
+                ((uint64_t *)member)[element] = ((uint64_t)high << 32 | (uint32_t)word) + biased;
+            } else if (!(field->flags & TW_FIELD_CONSTANT)) {
+                unsigned spare = 32u - field->width;
+                uint32_t value = (uint32_t)word >> lsb % 32 << spare;
+
+                ((uint32_t *)member)[element] =
+                    (field->flags & TW_FIELD_SIGNED ? (uint32_t)((int32_t)value >> spare) : value >> spare) + biased;
+            }
         }
     }
 }

@@ -69,11 +69,13 @@ def library_sizes(folder, sources):
 
 
 def model_bytes(folder, sources):
-    """Bytes of a program that opens a core, and loads and runs a model: of the library only what it needs is linked."""
+    """Bytes of the library, and of the compiler's functions, in a program that loads and runs a model."""
     names = [name for name in sources if name.startswith("tilewright") and name.endswith(".c")]
     (folder / "model_only.c").write_text(_MODEL_ONLY, encoding="utf-8")
     _clang(folder, *_OPTIONS, "-Wl,--gc-sections", "-Wl,-e,main", "-o", "model_only.elf", "model_only.c", *names)
-    return _section_bytes((folder / "model_only.elf").read_bytes())
+    _clang(folder, *_OPTIONS, "-c", "-o", "size.o", "model_only.c")
+    sizes = (_section_bytes((folder / name).read_bytes()) for name in ("model_only.elf", "size.o"))
+    return next(sizes) - next(sizes)
 
 
 def _clang(folder, *arguments):

@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
     sizes : dict of str to int
         Bytes of code and constants of each file of the library, at -Os.
     model_bytes : int
-        Bytes of a program with all of the library that runs a model.
+        Bytes of the library in a program that runs a model.
     digit : int
         What was written.
     compared : int

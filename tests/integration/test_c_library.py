@@ -92,10 +92,8 @@ int main(int count, char **names)
             copy[place] = draw() & 1 ? copy[place] ^ 1u << (draw() & 31) : (uint32_t)draw();
         }
         mend(copy);
-        for (int r = 0; r < 3; r++)
-            core.hardware.conv[r] = copy[14 + 2 * r];
-        for (int r = 0; r < 5; r++)
-            core.hardware.pe[r] = copy[20 + 2 * r];
+        for (int r = 0; r < 8; r++)
+            core.hardware.built[r] = copy[14 + 2 * r];
         core.hardware.features = ~0u;
         core.hardware.smem_bytes = copy[12];
         status = tw_model_load(&model, &core, copy, size, memory, bytes, draw() << 12);

@@ -21,7 +21,7 @@ class Hardware(ctypes.Structure):
             "features", "smem_bytes", "bus_bytes", "addr_width", "queue_depth", "conv_row_bytes", "conv_types",
             "conv_function", "conv_zero_first",
         )
-    ] + [("conv", ctypes.c_uint32 * 3), ("pe", ctypes.c_uint32 * 5)]  # fmt: skip
+    ] + [("built", ctypes.c_uint32 * 8)]  # fmt: skip
 
 
 def compile_library(folder, *options, compiler=("gcc",)):

@@ -31,6 +31,13 @@ class Form:
     def __init__(self, fmt, name=None, constant=None):
         self.format, self.name = fmt, name or fmt.name
         self.constant, self.value = constant or (None, 0)
+        for field in fmt.fields:
+            half = 64 if field.width > 32 else 32
+            if any(
+                lsb // half != (lsb + field.width - 1) // half or (self.is_wide(field) and lsb % 32)
+                for lsb in field.lsbs
+            ):
+                raise ValueError(f"{fmt.name}.{field.name} crosses a half of a word, which tw_pack cannot express")
 
     @staticmethod
     def is_wide(field):
