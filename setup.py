@@ -2,7 +2,7 @@
 
 from setuptools import find_packages, setup
 
-ROOMS = ("spec", "golden", "hw", "sim", "network", "verify", "tools", "board", "silicon", "tb")
+ROOMS = ("spec", "golden", "hw", "sim", "network", "verify", "tools", "board", "silicon", "c", "system", "tb")
 
 setup(
     packages=["tilewright"]

@@ -101,6 +101,7 @@ def test_a_network_needs_more_than_other_workloads(make):
     assert make("sim", "W=gemm") == [NEW, "pip .[sim]", "[sim][--workload][gemm]"]
     assert make("sim", "W=network") == ["pip .[network]", "[sim][--workload][network]"]
     assert make("sim", "W=all") == ["[sim][--workload][all]"]
+    assert make("sim", "W=system") == ["pip .[soc]", "[sim][--workload][system]"]
     make("mutate")
     assert make("sim", "W=all") == ["[sim][--workload][all]"]
 
@@ -174,6 +175,6 @@ def test_help_names_every_variable():
     """What a recipe reads, its line in `make help` names; only then is it taken."""
     used = set(re.findall(r"\$\(([A-Z]+)\)", MAKEFILE))
     ours = {"PYTHON", "BIN", "TILEWRIGHT", "SUM", "PLACE", "COMPILED", "CURDIR"}
-    ours |= {"PLAIN", "SIMULATION", "NETWORK", "EXPLORATION", "DOCUMENTATION", "FPGA", "DEVELOPMENT"}
+    ours |= {"PLAIN", "SIMULATION", "NETWORK", "EXPLORATION", "SOC", "DOCUMENTATION", "FPGA", "DEVELOPMENT"}
     named = set(re.findall(r"\b([A-Z]+)=", " ".join(re.findall(r"## .*\[(.*)\]", MAKEFILE))))
     assert {name for name in used if not name.startswith("MAKE")} - ours == named

@@ -16,7 +16,21 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 #: Importable folders, in the order in which one may build on another.
-FOLDERS = ("tilewright", "spec", "golden", "hw", "sim", "network", "verify", "board", "silicon", "tools", "tb")
+FOLDERS = (
+    "tilewright",
+    "spec",
+    "golden",
+    "hw",
+    "sim",
+    "network",
+    "verify",
+    "board",
+    "silicon",
+    "c",
+    "tools",
+    "system",
+    "tb",
+)
 
 #: Modules outside the standard library that a folder may import; any, if it is not listed.
 THIRD_PARTY = {
@@ -40,7 +54,9 @@ OURS = {
     "verify": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim"))),
     "board": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim"))),
     "silicon": (*SHARED, *(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim", "verify"))),
+    "c": (),
     "tools": ("tilewright",),
+    "system": ("tilewright",),
     "tb": tuple(f"tilewright.{name}" for name in ("spec", "golden", "hw", "sim", "verify")),
     "tests": ("tilewright",),
 }
@@ -78,7 +94,7 @@ def python_files(*folders):
 def text_files():
     """Files that are committed: everything in the folders, and the files beside them, that is text."""
     paths = chain(ROOT.iterdir(), *((ROOT / folder).rglob("*") for folder in (*FOLDERS, "tests", "docs", ".ci")))
-    suffixes = {"", ".md", ".py", ".toml", ".json", ".html", ".svg", ".yml", ".v", ".sv", ".h", ".cc", ".cu"}
+    suffixes = {"", ".md", ".py", ".toml", ".json", ".html", ".svg", ".yml", ".v", ".sv", ".c", ".h", ".cc", ".cu"}
     return sorted(p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts)
 
 

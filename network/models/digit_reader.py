@@ -21,9 +21,20 @@ _DIGITS = "sklearn/datasets/data/digits.csv.gz"
 _SIDE, _LARGEST, _ZOOM, _COLUMNS = 8, 16, 8, 8
 
 
-def load_model():
-    """The model: its input is float32 [16, 16, 4], digits as :func:`prepare_digits` makes them, its output [16, 10]."""
-    return onnx.load_from_string(files(__package__).joinpath(MODEL).read_bytes())
+def load_model(count=COUNT):
+    """The model that reads ``count`` digits at once.
+
+    Its input is float32 [count, 16, 4], digits as :func:`prepare_digits` makes them, its output [count, 10].
+    """
+    model = onnx.load_from_string(files(__package__).joinpath(MODEL).read_bytes())
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = count
+    for constant in model.graph.initializer:
+        if constant.data_type == onnx.TensorProto.INT64:  # a shape: its first number counts digits, or their patches
+            shape = onnx.numpy_helper.to_array(constant).copy()
+            shape[0] = shape[0] * count // COUNT
+            constant.CopyFrom(onnx.numpy_helper.from_array(shape, constant.name))
+    return model
 
 
 def written_digits(first=TRAINED, count=COUNT):

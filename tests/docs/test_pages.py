@@ -106,7 +106,7 @@ class Reader:
 
     def mermaid(self, text):
         """Every class and file that a diagram names is in the sources."""
-        files = [path for folder in ("hw", "golden", "sim", "network", "board") for path in code(folder)]
+        files = [path for folder in ("hw", "golden", "sim", "network", "board", "system") for path in code(folder)]
         sources = "".join(path.read_text(encoding="utf-8") for path in files)
         for name in re.findall(r"\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+\b", text):
             assert f"class {name}" in sources, f"there is no class {name}"

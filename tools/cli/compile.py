@@ -1,17 +1,22 @@
-"""``tilewright compile``: compiles a model file to a program with its memory."""
+"""``tilewright compile``: compiles a model file to a program with its memory, or to a container for the C library."""
 
 import json
+import re
 from pathlib import Path
 
-from tilewright.arguments import add_out, integer
+from tilewright.arguments import integer, output_file, output_folder
+from tilewright.errors import UsageError
 from tilewright.files import write_atomically
 from tilewright.network.compiled import compile as compile_network
+from tilewright.network.container import c_array, container
 from tilewright.network.machine import MACHINES, machine_of
 from tilewright.progress import report, working
 from tilewright.sim.hdl.settings import add_settings
 from tilewright.spec.cluster import MOST_CORES
 
 __all__ = ["add_cores", "configure", "run"]
+
+_CONTAINER = ".twm"
 
 
 def configure(parser):
@@ -23,7 +28,14 @@ def configure(parser):
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20), help="only the first N layers")
     parser.add_argument("--every-tensor", action="store_true", help="keep every tensor in memory")
     parser.add_argument("--explain", action="store_true", help="print the plan, a line for each layer")
-    add_out(parser, "DIR", "write memory.bin with the program, and plan.json with all addresses")
+    parser.add_argument("--out", metavar="PATH", type=_out,
+                        help=f"write a container to a file *{_CONTAINER}; otherwise write memory.bin with the program, "
+                        "and plan.json with all addresses, to a folder")  # fmt: skip
+    parser.add_argument("--c-array", action="store_true", help="beside the container, write it as an array in C")
+
+
+def _out(text):
+    return (output_file if text.endswith(_CONTAINER) else output_folder)(text)
 
 
 def add_cores(parser):
@@ -34,6 +46,11 @@ def add_cores(parser):
 
 def run(args):
     """Runs the subcommand."""
+    whole = args.out is not None and args.out.suffix == _CONTAINER
+    if args.c_array and not whole:
+        raise UsageError(f"--c-array goes with --out FILE{_CONTAINER}")
+    if whole and args.cores > 1:
+        raise UsageError(f"--cores goes with --out DIR: a file *{_CONTAINER} holds the program of one core")
     machine = machine_of(args.preset, args.settings, args.cores)
     with working(args.model.name):
         report("plan and program")
@@ -41,7 +58,15 @@ def run(args):
         report("explanation")
         explanation = compiled.explanation
     print(explanation if args.explain else explanation.splitlines()[-1])
-    if args.out:
+    if whole:
+        data = container(compiled)
+        write_atomically(args.out, data)
+        print(f"{args.out}: {len(data):,} bytes")
+        if args.c_array:
+            array = args.out.with_suffix(".c")
+            write_atomically(array, c_array(data, re.sub(r"\W", "_", args.out.stem)))
+            print(array)
+    elif args.out:
         write_atomically(args.out / "memory.bin", compiled.image.tobytes())
         write_atomically(args.out / "plan.json", json.dumps(_plan(compiled), indent=1) + "\n")
         write_atomically(args.out / "plan.txt", explanation)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tilewright.arguments import integer
 from tilewright.errors import HostError, UsageError
 from tilewright.extras import require
-from tilewright.files import BUILD, REPORT, writable
+from tilewright.files import BUILD, REPORT, writable, write_atomically
 from tilewright.hw.tmau.params import TMAU_PRESETS
 from tilewright.progress import Bars, Lines, report, shown, work
 from tilewright.results import record
@@ -29,6 +29,9 @@ CROP = (48, 64)
 SMALL_CROP = (208, 320)
 _SMALL = 4096  # bytes of shared memory
 
+#: The workload that is no session of a core: a processor runs it.
+_SYSTEM = "system"
+_PHASES = BUILD / "report/system.svg"
 _WAVES = BUILD / "waves"
 #: Names of the waveforms of machines.
 _WAVE_NAMES = {"tmau": "sim", "pe": "pe", "conv": "conv", "cluster": "cluster", "accelerator": "accelerator"}
@@ -48,7 +51,8 @@ def configure(parser):
     parser.add_argument("--preset", choices=list(TMAU_PRESETS), default="default", help="configuration (%(default)s)")
     add_settings(parser)
     parser.add_argument("--sim", choices=("verilator", "icarus"), default="verilator", help="simulator (%(default)s)")
-    parser.add_argument("--workload", choices=[*WORKLOADS, "all"], help=f"one or all; default: {', '.join(SHORT)}")
+    parser.add_argument("--workload", choices=[*WORKLOADS, _SYSTEM, "all"],
+                        help=f"one or all, or a {_SYSTEM} with a processor; default: {', '.join(SHORT)}")  # fmt: skip
     parser.add_argument("--layers", metavar="N", type=integer(1, 1 << 20),
                         help="only the first N layers of a network")  # fmt: skip
     parser.add_argument("--cores", metavar="N", type=integer(1, MOST_CORES), default=1,
@@ -63,6 +67,8 @@ def run(args):
     from tilewright.sim.report.timeline import record_transfer
     from tilewright.sim.workloads.machines import Machines
 
+    if args.workload == _SYSTEM:
+        return _run_system(args)
     with writable(BUILD):  # figures and the report are written there at the end
         pass
     crop = _crop(args)
@@ -118,6 +124,29 @@ def run(args):
     setting = f"{hardware[0].upper()}{hardware[1:]}, simulated on {args.sim}: {extent}."
     print(write_report(REPORT, setting, [session.params for session in sessions.values()], played, transfer))
     return 1 if problems else 0
+
+
+def _run_system(args):
+    """Runs the firmware of the reference system, which has a core of its own; the status is 1 if anything differs."""
+    for option, given in (("--preset", args.preset != "unit" and "preset" in getattr(args, "given", ())),
+                          ("--set", args.settings), ("--layers", args.layers)):  # fmt: skip
+        if given:
+            raise UsageError(f"workload {_SYSTEM} takes no {option}: its core has preset unit")
+    if args.waves or args.sim == "icarus":
+        raise UsageError(f"workload {_SYSTEM} runs millions of cycles: only on verilator, and without --waves")
+    require("soc")
+    require_tools(args.sim)
+    from tilewright.system.run import picture, run_system, table  # needs packages of the extra
+
+    with shown(Bars() if sys.stderr.isatty() else Lines(sys.stderr)):
+        outcome = run_system()
+    print(table(outcome))
+    write_atomically(_PHASES, picture(outcome.phases))
+    print(_PHASES)
+    for problem in outcome.problems:
+        print(f"DIFFERS {problem}")
+    record("sim-system", command=f"tilewright sim --workload {_SYSTEM}", cycles=outcome.cycles, **outcome.figures)
+    return 1 if outcome.problems else 0
 
 
 def play_all(sessions, photographs, small, players, layers=None):

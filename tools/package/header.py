@@ -10,8 +10,6 @@ import textwrap
 from enum import EnumType
 from typing import NamedTuple
 
-from tilewright.arguments import add_out
-from tilewright.files import BUILD, write_atomically
 from tilewright.sim.hdl.settings import groups_of, parameters_of
 from tilewright.spec import BARRIER, COMMAND_FIELD, DESCRIPTOR, DESCRIPTOR_VERSION, FORMATS, BarrierOp, Error, Format
 from tilewright.spec.cluster import CLUSTER_REGISTERS, DELIVERY, L2_REGISTERS
@@ -39,59 +37,50 @@ from tilewright.spec.tmau_registers import (
     processor_registers,
 )
 
-from .choice import choices, configure_choice
 from .fusesoc import notice
 from .ports import maps_of, member_docs, ports_of
 
-__all__ = ["configure", "header_text", "run"]
+__all__ = ["FORMAT_NOTES", "FUNCTIONS", "all_definitions", "header_text"]
 
 
-def configure(parser):
-    """Arguments of ``tilewright header``."""
-    configure_choice(parser)
-    add_out(parser, "FOLDER", "output folder", BUILD / "include")
+#: What the names of formats mean, for the opening comment of a header.
+FORMAT_NOTES = """\
+ * A format is an array of 64-bit words, word 0 first, least significant bit first, stored little-endian. No field
+ * crosses a word. <FORMAT>_<FIELD>_LSB is the first bit, counted from bit 0 of word 0; element i of an array field
+ * begins i * <FORMAT>_<FIELD>_PITCH bits later. The value is the stored number plus <FORMAT>_<FIELD>_BIAS."""
+#: What every header has, once in a file that includes several.
+FUNCTIONS = """\
+#ifndef TILEWRIGHT_FUNCTIONS /* the headers of all tops have them */
+#define TILEWRIGHT_FUNCTIONS
 
+/* Stores `stored` in the field of `width` bits at bit `lsb`; bits of it beyond the field are dropped. */
+static inline void tw_put(uint64_t *words, unsigned lsb, unsigned width, uint64_t stored)
+{
+    uint64_t mask = (~(uint64_t)0 >> (64 - width)) << (lsb % 64);
 
-def run(args):
-    """Writes the header of each given top, without making its Verilog."""
-    for name, text in [(choice.name, header_text(choice)) for choice in choices(args)]:
-        write_atomically(args.out / f"{name}.h", text)
-        print(args.out / f"{name}.h")
-    return 0
+    words[lsb / 64] = (words[lsb / 64] & ~mask) | ((stored << (lsb % 64)) & mask);
+}
 
+/* The number stored in the field of `width` bits at bit `lsb`, not sign-extended. */
+static inline uint64_t tw_get(const uint64_t *words, unsigned lsb, unsigned width)
+{
+    return (words[lsb / 64] >> (lsb % 64)) & (~(uint64_t)0 >> (64 - width));
+}
 
+#endif /* TILEWRIGHT_FUNCTIONS */
+"""
 _OPENING = """\
 /*
 {notice}
  *
- * A format is an array of 64-bit words, word 0 first, least significant bit first, stored little-endian. No field
- * crosses a word. <FORMAT>_<FIELD>_LSB is the first bit, counted from bit 0 of word 0; element i of an array field
- * begins i * <FORMAT>_<FIELD>_PITCH bits later. The value is the stored number plus <FORMAT>_<FIELD>_BIAS.
+{notes}
  */
 #ifndef {name}_H
 #define {name}_H
 
 #include <stdint.h>
 
-#ifndef TILEWRIGHT_FUNCTIONS /* the headers of all tops have them */
-#define TILEWRIGHT_FUNCTIONS
-
-/* Stores `stored` in the field of `width` bits at bit `lsb`; bits of it beyond the field are dropped. */
-static inline void tw_put(uint64_t *words, unsigned lsb, unsigned width, uint64_t stored)
-{{
-    uint64_t mask = (~(uint64_t)0 >> (64 - width)) << (lsb % 64);
-
-    words[lsb / 64] = (words[lsb / 64] & ~mask) | ((stored << (lsb % 64)) & mask);
-}}
-
-/* The number stored in the field of `width` bits at bit `lsb`, not sign-extended. */
-static inline uint64_t tw_get(const uint64_t *words, unsigned lsb, unsigned width)
-{{
-    return (words[lsb / 64] >> (lsb % 64)) & (~(uint64_t)0 >> (64 - width));
-}}
-
-#endif /* TILEWRIGHT_FUNCTIONS */
-"""
+{functions}"""
 _CLOSING = "\n#endif /* {name}_H */\n"
 
 
@@ -269,11 +258,21 @@ def header_text(choice):
     """The header of a :class:`~.choice.Choice`, as one string."""
     component, stem = choice.component(), choice.name.upper()
     parts = _parts(component.params)
+    lines = [*_definitions(parts), *_top_lines(component, stem)]
+    says = "\n".join(f" * {line}".rstrip() for line in notice(choice))
+    opening = _OPENING.format(notice=says, notes=FORMAT_NOTES, functions=FUNCTIONS, name=stem)
+    return opening + "\n".join(lines) + "\n" + _CLOSING.format(name=stem)
+
+
+def all_definitions():
+    """Lines that define everything that is the same for every top."""
+    return _definitions([part for parts in _PARTS.values() for part in parts])
+
+
+def _definitions(parts):
+    """Lines of registers, formats and enumerations."""
     tables = [table for part in parts for table in part.tables]
     used = [field.enum for table in tables for field in table.fields if field.enum]
     enumerations = dict.fromkeys([part.codes for part in parts if part.codes] + used)
-    lines = [line for part in parts for line in _part_lines(part)]
-    lines += [line for enumeration in enumerations for line in _enum_lines(enumeration)]
-    lines += _top_lines(component, stem)
-    says = "\n".join(f" * {line}".rstrip() for line in notice(choice))
-    return _OPENING.format(notice=says, name=stem) + "\n".join(lines) + "\n" + _CLOSING.format(name=stem)
+    yield from (line for part in parts for line in _part_lines(part))
+    yield from (line for enumeration in enumerations for line in _enum_lines(enumeration))

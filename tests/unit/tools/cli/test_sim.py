@@ -8,6 +8,7 @@ import pytest
 
 from tilewright.progress import Lines, shown
 from tilewright.tools.cli import sim as command
+from tilewright.tools.cli.main import main
 
 #: Sessions by workload: two machines.
 SESSIONS = {"photo": "tmau", "convolution": "tmau", "gemm": "pe"}
@@ -45,3 +46,14 @@ def test_what_one_raises_is_raised_here(monkeypatch):
 
     with pytest.raises(RuntimeError, match=r"^the simulation ended by itself$"):
         list(play_all(monkeypatch, play))
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [(["--preset", "default"], "takes no --preset"), (["--set", "tmau.max_burst=8"], "takes no --set"),
+     (["--layers", "2"], "takes no --layers"), (["--sim", "icarus"], "only on verilator"),
+     (["--waves"], "without --waves")],
+)  # fmt: skip
+def test_the_system_has_a_core_of_its_own(options, complaint, capsys):
+    assert main(["sim", "--workload", "system", *options]) == 2
+    assert complaint in capsys.readouterr().err

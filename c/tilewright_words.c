@@ -1,0 +1,167 @@
+/* Structures to words and back; programs of the command processor. */
+#include "tilewright.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the processor must be little-endian"
+#endif
+
+/*
+ * Formats are such that a field of up to 32 bits lies in one half of a word, and a wider one begins a word: few
+ * operations then need 64 bits, which are many instructions on a processor of 32 bits.
+ */
+
+/* The stored number of a value of a member of 32 bits, in `stored`; whether the field can hold it. */
+static int encode(const tw_field *field, uint32_t value, uint32_t *stored)
+{
+    unsigned spare = 32u - field->width;
+
+    value -= (field->flags & TW_FIELD_BIASED) != 0;
+    *stored = value << spare >> spare;
+    if (field->flags & TW_FIELD_SIGNED)
+        value += UINT32_C(1) << (field->width - 1);
+    return value << spare >> spare == value;
+}
+
+static uint64_t in_half(unsigned lsb, uint32_t stored)
+{
+    stored <<= lsb % 32;
+    return lsb & 32 ? (uint64_t)stored << 32 : stored;
+}
+
+tw_status tw_pack(uint64_t *words, const tw_format *format, const void *members)
+{
+    for (unsigned word = 0; word < format->words; word++)
+        words[word] = 0;
+    for (unsigned number = 0; number < format->count; number++) {
+        const tw_field *field = &format->fields[number];
+        const char *member = (const char *)members + field->offset;
+        unsigned lsb = field->lsb;
+
+        for (unsigned element = 0; element < field->count; element++, lsb += field->pitch) {
+            uint32_t stored = format->constant;
+            int fits = 1;
+
+            if (field->flags & TW_FIELD_WIDE) {
+                uint64_t value = ((const uint64_t *)(const void *)member)[element];
+                uint32_t high;
+
+                value -= (field->flags & TW_FIELD_BIASED) != 0;
+                high = (uint32_t)(value >> 32);
+                fits = field->width == 64 || !(high >> (field->width - 32));
+                words[lsb / 64] |= lsb & 32 ? value << 32 : value;
+            } else {
+                if (!(field->flags & TW_FIELD_CONSTANT))
+                    fits = encode(field, ((const uint32_t *)(const void *)member)[element], &stored);
+                words[lsb / 64] |= in_half(lsb, stored);
+            }
+            if (!fits)
+                return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_VALUE, number);
+        }
+    }
+    return 0;
+}
+
+void tw_unpack(void *members, const tw_format *format, const uint64_t *words)
+{
+    for (unsigned number = 0; number < format->count; number++) {
+        const tw_field *field = &format->fields[number];
+        void *member = (char *)members + field->offset;
+        unsigned lsb = field->lsb, biased = (field->flags & TW_FIELD_BIASED) != 0;
+
+        for (unsigned element = 0; element < field->count; element++, lsb += field->pitch) {
+            uint64_t word = words[lsb / 64];
+
+            if (lsb & 32)
+                word >>= 32;
+            if (field->flags & TW_FIELD_WIDE) {
+                uint32_t high = field->width == 32 ? 0 : (uint32_t)(word >> 32) << (64 - field->width) >> (64 - field->width);
+
+                ((uint64_t *)member)[element] = ((uint64_t)high << 32 | (uint32_t)word) + biased;
+            } else if (!(field->flags & TW_FIELD_CONSTANT)) {
+                unsigned spare = 32u - field->width;
+                uint32_t value = (uint32_t)word >> lsb % 32 << spare;
+
+                ((uint32_t *)member)[element] =
+                    (field->flags & TW_FIELD_SIGNED ? (uint32_t)((int32_t)value >> spare) : value >> spare) + biased;
+            }
+        }
+    }
+}
+
+/* The next word of a program; NULL if it has no room for `count` more. */
+static uint64_t *next_word(tw_program *program, uint32_t count)
+{
+    return program->room - program->count < count ? NULL : program->words[program->count];
+}
+
+tw_status tw_program_add(tw_program *program, const tw_format *format, const void *members)
+{
+    uint64_t *word = next_word(program, 1);
+    tw_status status = word ? tw_pack(word, format, members) : TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_ROOM, 0);
+
+    program->count += !status;
+    return status;
+}
+
+tw_status tw_program_command(tw_program *program, const uint64_t command[TW_COMMAND_WORDS])
+{
+    uint64_t *word = next_word(program, 1);
+
+    if (!word)
+        return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_ROOM, 0);
+    if (command[0] >> 31 & 1 || command[7] >> 60)
+        return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_TAG, 0);
+    for (unsigned i = 0; i < TW_COMMAND_WORDS; i++)
+        word[i] = command[i];
+    tw_put(word, TW_PROGRAM_TMAU_KIND_LSB, TW_PROGRAM_TMAU_KIND_WIDTH, TW_PROGRAM_KIND_TMAU);
+    program->count++;
+    return 0;
+}
+
+tw_status tw_program_job(tw_program *program, const uint64_t job[TW_CONVOLUTION_WORDS])
+{
+    uint64_t *word = next_word(program, 3);
+
+    if (!word)
+        return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_ROOM, 0);
+    for (unsigned i = 0; i < 8; i++)
+        word[i] = 0;
+    tw_put(word, TW_PROGRAM_CONV_TAG_LSB, TW_PROGRAM_CONV_TAG_WIDTH,
+           tw_get(job, TW_CONVOLUTION_TAG_LSB, TW_CONVOLUTION_TAG_WIDTH));
+    tw_put(word, TW_PROGRAM_CONV_KIND_LSB, TW_PROGRAM_CONV_KIND_WIDTH, TW_PROGRAM_KIND_CONV);
+    for (unsigned i = 0; i < TW_CONVOLUTION_WORDS; i++)
+        word[8 + i] = job[i];
+    program->count += 3;
+    return 0;
+}
+
+tw_status tw_program_barrier_op(tw_program *program, uint32_t operation, uint32_t barrier, uint32_t value)
+{
+    struct tw_program_barrier members = {0};
+
+    members.operation = operation;
+    members.barrier = barrier;
+    members.value = value;
+    return tw_program_add(program, &tw_program_barrier_format, &members);
+}
+
+tw_status tw_program_put(tw_program *program, uint32_t kind, uint32_t index, const uint64_t *words)
+{
+    uint32_t count = kind == TW_PE_PUT_SEGMENT ? 2 * TW_SEGMENT_WORDS : 2 * TW_PAGE_ENTRY_WORDS;
+    struct tw_program_register members = {0};
+    tw_status status = 0;
+
+    if (index >> TW_PE_REG_PUT_INDEX_WIDTH)
+        return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_VALUE, 1);
+    if (!next_word(program, count + 1))
+        return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_ROOM, 0);
+    members.engine = TW_ENGINE_PE;
+    for (uint32_t half = 0; half < count && !status; half++) {
+        members.offset = TW_PE_REG_DATA0 + 4 * half;
+        members.value = (uint32_t)(words[half / 2] >> (half % 2 * 32));
+        status = tw_program_add(program, &tw_program_register_format, &members);
+    }
+    members.offset = TW_PE_REG_PUT;
+    members.value = kind << TW_PE_REG_PUT_KIND_LSB | index << TW_PE_REG_PUT_INDEX_LSB;
+    return status ? status : tw_program_add(program, &tw_program_register_format, &members);
+}

@@ -1,0 +1,34 @@
+"""The reference system: firmware on a simulated processor runs a network, and its mistakes end with a sentence."""
+
+import importlib.util
+
+import pytest
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("ziglang") is None, reason="needs pip install 'tilewright[soc]'"
+)
+
+
+@pytest.mark.long
+def test_the_firmware_answers_as_golden():
+    from tilewright.system.run import run_system
+
+    outcome = run_system()
+    assert outcome.problems == []
+    assert f"this is a {outcome.digit}\n" in outcome.text
+    assert list(outcome.phases) == ["load", "input", "run", "output"]
+
+
+def test_the_sizes_of_the_library(tmp_path):
+    """What the page states, and that a program which runs a model needs less than all of it."""
+    from tilewright.system.build import library_sizes, model_bytes, segments_of
+    from tilewright.tools.package.library import library_files
+
+    sources = library_files()
+    for name, text in sources.items():
+        (tmp_path / name).write_text(text)
+    sizes = library_sizes(tmp_path, sources)
+    assert set(sizes) == {name for name in sources if name.endswith(".c")}
+    assert 1000 < model_bytes(tmp_path, sources) <= 3 * 1024
+    segments = segments_of((tmp_path / "model_only.elf").read_bytes())
+    assert sum(len(segment.data) for segment in segments) >= model_bytes(tmp_path, sources)
