@@ -28,7 +28,8 @@ def test_compile_writes_memory_and_plan(model, tmp_path, capsys):
     assert main(["compile", str(path), "--preset", "ecp5", "--explain", "--out", str(tmp_path / "out")]) == 0
     plan = json.loads((tmp_path / "out/plan.json").read_text())
     size = (tmp_path / "out/memory.bin").stat().st_size
-    assert plan["program"]["address"] + 64 * plan["program"]["words"] <= size
+    (program,) = plan["programs"]
+    assert program["address"] + 64 * program["words"] <= size
     assert plan["inputs"] == list(graph.inputs)
     out = capsys.readouterr().out
     assert "operator" in out

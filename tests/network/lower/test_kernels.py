@@ -228,6 +228,6 @@ def test_kernels_that_alternate(check_program, kernel_words, loads):
     kernels = [layer.kernel for layer in compiled.plan.layers if layer.kernel]
     assert [kernel.name for kernel in kernels] == ["softmax_bytes", "layer_norm"] * 3
     assert {kernel.index for kernel in kernels} == ({0, len(kernels[0].code)} if kernel_words == 512 else {0})
-    runs = [each for each in compiled.plan.schedule.instructions if isinstance(each, Instructions)]
+    runs = [each for each in compiled.plan.schedules[0].instructions if isinstance(each, Instructions)]
     # Their tables take turns in the lookup memory: each has a run of its own.
     assert len(runs) == loads + len(kernels)
