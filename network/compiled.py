@@ -247,6 +247,9 @@ def compile(source, preset="default", *, cores=1, separate=False, every_tensor=F
     machine = MACHINES[preset] if isinstance(preset, str) else preset
     if cores != 1:
         machine = replace(machine, cores=integer("cores", cores, 1, MOST_CORES), separate=truth("separate", separate))
+    if machine.cores > 1 and not machine.local_copies:
+        sentence = "signal to each other by copies within shared memory, but the access unit has no local_copies"
+        raise ModelError(f"{machine.cores} cores {sentence}")
     return _compile(first_nodes(graph, layers), machine, every_tensor)
 
 

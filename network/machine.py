@@ -26,6 +26,8 @@ class Machine:
         Expected latency of memory in cycles. Only expected cycles depend on it.
     unaligned : bool
         Whether the access unit transfers boxes whose number of channels is not a multiple of 16.
+    local_copies : bool
+        Whether the access unit copies within shared memory, by which cores of a cluster signal to each other.
     outstanding : int
         Most bursts of either direction that the access unit has in flight.
     burst : int
@@ -43,6 +45,7 @@ class Machine:
     bus_bytes: int = 64
     latency: int = 100
     unaligned: bool = True
+    local_copies: bool = True
     outstanding: int = 128
     burst: int = 16
     pe: PeSizes | None = field(default_factory=PeSizes)
@@ -58,8 +61,8 @@ class Machine:
         for name, low in (("smem_bytes", 1), ("latency", 0)):
             integer(name, getattr(self, name), low)
         integer("cores", self.cores, 1, MOST_CORES)
-        truth("unaligned", self.unaligned)
-        truth("separate", self.separate)
+        for name in ("unaligned", "local_copies", "separate"):
+            truth(name, getattr(self, name))
         if "i8" not in self.conv.types:
             raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
 
@@ -84,12 +87,13 @@ class Machine:
 _LEAST_BUS = 16
 _UNIT = PeSizes(4, 32, segments=8, pages=32, kernel_words=64, lookup_words=256)
 _ECP5 = PeSizes(8, 128, segments=8, pages=64, types=("i8", "i16"), units=("alu", "div", "lookup"))
+_LEAN = PeSizes(types=("i8", "i16"), units=())
 #: The presets of a core by their names.
 MACHINES = {
     "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16, outstanding=4, burst=4, pe=_UNIT),
     "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16, pe=_ECP5),
     "default": Machine(),
-    "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False, pe=PeSizes(types=("i8", "i16"), units=())),
+    "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False, local_copies=False, pe=_LEAN),
     "full": Machine(CONV_PRESETS["full"], 256 * 1024, outstanding=512, pe=PeSizes(256, segments=32, pages=1024)),
 }
 
@@ -121,6 +125,6 @@ def machine_of_core(params):
     reads = {"outstanding": tmau.max_outstanding, "burst": tmau.max_burst}
     try:
         return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"), pe=pe,
-                       cores=cores)  # fmt: skip
+                       local_copies=tmau.has("local_copies"), cores=cores)  # fmt: skip
     except ValueError as error:
         raise UsageError(f"no network runs on this core: {error}") from None

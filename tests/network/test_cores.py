@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tilewright import network
+from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.failures import ProgramStoppedError
 from tilewright.network.machine import MACHINES
@@ -93,6 +94,11 @@ def test_wrong_numbers_of_cores(cores):
         network.compile(residual().graph(), "unit", cores=cores)
     with pytest.raises(TypeError, match=r"^cores must be an integer, not 'two'$"):
         network.compile(residual().graph(), "unit", cores="two")
+
+
+def test_an_access_unit_that_cannot_signal():
+    with pytest.raises(ModelError, match=r"^2 cores signal to each other .* the access unit has no local_copies$"):
+        network.compile(residual().graph(), "lean", cores=2)
 
 
 def is_barrier(word):
