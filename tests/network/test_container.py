@@ -7,12 +7,9 @@ import subprocess
 import numpy as np
 import pytest
 
-from support.c_library import Hardware, compile_library
+from support.c_library import compile_library, open_core
 from support.network import draw_inputs
 from tilewright.golden import Core, Memory
-from tilewright.hw.conv.control import built_with as conv_built_with
-from tilewright.hw.pe.control import built_with as pe_built_with
-from tilewright.hw.tmau.control import built_with as tmau_built_with
 from tilewright.network import compile as compile_network
 from tilewright.network import evaluate
 from tilewright.network.container import c_array, container
@@ -20,11 +17,6 @@ from tilewright.network.drawn import NetworkMaker
 from tilewright.network.graph import ModelError
 from tilewright.network.models.small import build_small, small_input
 from tilewright.network.reader import read_model
-from tilewright.sim.session.core import accelerator_params
-from tilewright.spec.conv import CONV_REGISTERS
-from tilewright.spec.core import PROGRAM_REGISTERS
-from tilewright.spec.pe import PE_REGISTERS
-from tilewright.spec.tmau_registers import TMAU_REGISTERS
 from tilewright.tools.cli.main import main
 from tilewright.verify.random.model import Form
 from tilewright.verify.random.networks import draw_network
@@ -32,16 +24,6 @@ from tilewright.verify.random.networks import draw_network
 SEED = 12
 FORMAT, VERSION, SHORT, CHECKSUM, HARDWARE, MEMORY, TENSOR, BYTES = range(9, 17)  # codes of the library
 ADDRESS = 0x1_8000_0000
-
-
-class CoreStruct(ctypes.Structure):
-    """``tw_core``."""
-
-    _fields_ = [(name, ctypes.c_void_p) for name in ("tmau", "pe", "conv", "program", "commands", "barriers")] + [
-        ("watchdog", ctypes.c_uint32),
-        ("events", ctypes.c_uint32),
-        ("hardware", Hardware),
-    ]
 
 
 class Model(ctypes.Structure):
@@ -63,30 +45,12 @@ def code_of(status):
     return status & 0xFF
 
 
-def registers(table, shown):
-    """An array with the constants of a register table, and the parameters that the hardware shows."""
-    array = (ctypes.c_uint32 * 128)()
-    for register in table:
-        array[register.offset // 4] = register.format.pack(**shown[register.name]) if register.name in shown else (
-            register.reset)  # fmt: skip
-    return array
-
-
 class Loader:
     """The library with a core of a preset, whose registers are arrays."""
 
     def __init__(self, library, preset):
-        params = accelerator_params(preset)
-        self.library, self.core = library, CoreStruct()
-        self.arrays = {
-            "tmau": registers(TMAU_REGISTERS, tmau_built_with(params.tmau)),
-            "pe": registers(PE_REGISTERS, pe_built_with(params.pe)),
-            "conv": registers(CONV_REGISTERS, conv_built_with(params.conv)),
-            "program": registers(PROGRAM_REGISTERS, {}),
-        }
-        for name, array in self.arrays.items():
-            setattr(self.core, name, ctypes.addressof(array))
-        assert library.tw_open(ctypes.byref(self.core)) == 0
+        self.library = library
+        self.core, self.arrays = open_core(library, preset)
         self.model = Model()
 
     def load(self, data, room=None, address=ADDRESS):

@@ -4,9 +4,18 @@ import ctypes
 import shutil
 import subprocess
 
+from tilewright.hw.conv.control import built_with as conv_built_with
+from tilewright.hw.pe.control import built_with as pe_built_with
+from tilewright.hw.tmau.control import built_with as tmau_built_with
+from tilewright.sim.session.core import accelerator_params
+from tilewright.spec.conv import CONV_REGISTERS
+from tilewright.spec.core import PROGRAM_REGISTERS
+from tilewright.spec.pe import PE_REGISTERS
+from tilewright.spec.tmau_registers import TMAU_REGISTERS
 from tilewright.tools.package.library import FORMS, library_files
 
-__all__ = ["STRICT", "Hardware", "array_of", "compile_library", "number_of", "split", "structure"]
+__all__ = ["STRICT", "CoreStruct", "Hardware", "array_of", "compile_library", "number_of", "open_core", "registers",
+           "split", "structure"]  # fmt: skip
 
 #: What the sources are clean with.
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Wconversion", "-Werror")
@@ -22,6 +31,40 @@ class Hardware(ctypes.Structure):
             "conv_function", "conv_zero_first",
         )
     ] + [("built", ctypes.c_uint32 * 8)]  # fmt: skip
+
+
+class CoreStruct(ctypes.Structure):
+    """``tw_core``."""
+
+    _fields_ = [(name, ctypes.c_void_p) for name in ("tmau", "pe", "conv", "program", "commands", "barriers")] + [
+        ("watchdog", ctypes.c_uint32),
+        ("events", ctypes.c_uint32),
+        ("hardware", Hardware),
+    ]
+
+
+def open_core(library, preset):
+    """A ``tw_core`` of a preset, which ``tw_open`` has opened, and the arrays of its registers by engine."""
+    params, core = accelerator_params(preset), CoreStruct()
+    arrays = {
+        "tmau": registers(TMAU_REGISTERS, tmau_built_with(params.tmau)),
+        "pe": registers(PE_REGISTERS, pe_built_with(params.pe)),
+        "conv": registers(CONV_REGISTERS, conv_built_with(params.conv)),
+        "program": registers(PROGRAM_REGISTERS, {}),
+    }
+    for name, array in arrays.items():
+        setattr(core, name, ctypes.addressof(array))
+    assert library.tw_open(ctypes.byref(core)) == 0
+    return core, arrays
+
+
+def registers(table, shown):
+    """An array with the constants of a register table, and the parameters that the hardware shows."""
+    array = (ctypes.c_uint32 * 128)()
+    for register in table:
+        array[register.offset // 4] = register.format.pack(**shown[register.name]) if register.name in shown else (
+            register.reset)  # fmt: skip
+    return array
 
 
 def compile_library(folder, *options, compiler=("gcc",)):
