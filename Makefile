@@ -86,15 +86,15 @@ docs: $(DOCUMENTATION) ## build the documentation in build/docs/site/
 	@$(TILEWRIGHT) docs
 
 stages: $(if $(FRESH),$(DEVELOPMENT),$(PLAIN)) ## write STAGES.md from the figures in build/results/, or measure all of them first: hours [FRESH=1 SCHEDULER=tcp://host:8786]
-	@$(if $(FRESH),rm -rf build/results; \
-		$(COMPILED) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder; \
-		$(call campaign,--cases 50000 --kind loads --kind mixed); \
-		$(call campaign,--cases 5000 --kind loads --kind mixed --preset default); \
-		$(call campaign,--cases 20000 --kind jobs --kind clusters); \
-		$(call campaign,--cases 2000 --kind programs --kind networks); \
-		$(call campaign,--cases 200 --kind networks-rtl); \
-		$(TILEWRIGHT) mutate --count 700 $(scheduler);)
-	@$(TILEWRIGHT) stages
+	@status=0; $(if $(FRESH),rm -rf build/results; \
+		$(COMPILED) $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder || status=1; \
+		$(call campaign,--cases 50000 --kind loads --kind mixed) || status=1; \
+		$(call campaign,--cases 5000 --kind loads --kind mixed --preset default) || status=1; \
+		$(call campaign,--cases 20000 --kind jobs --kind clusters) || status=1; \
+		$(call campaign,--cases 2000 --kind programs --kind networks) || status=1; \
+		$(call campaign,--cases 200 --kind networks-rtl) || status=1; \
+		$(TILEWRIGHT) mutate --count 700 $(scheduler) || status=1;) \
+	$(TILEWRIGHT) stages; exit $$status
 
 lint: $(DEVELOPMENT) ## check style, likely bugs and formatting
 	@$(BIN)/ruff check .

@@ -13,7 +13,8 @@ from .mutants import SELECT, SELECT_WIDTH, mutate
 
 __all__ = ["Proof", "proofs_left", "survivors_of_proof"]
 
-_READ = "read_rtlil {source}\nprep -top top"
+# A memory whose output register has a reset loses that before anything is changed: the solver has no such memory.
+_READ = "read_rtlil {source}\nprep -top top\nmemory_nordff\nasync2sync"
 # Commands of SymbiYosys between the design and the solver.
 _WRITE = """\
 memory_nordff

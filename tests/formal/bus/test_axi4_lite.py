@@ -1,6 +1,6 @@
 """F3 of the register port: answers hold until accepted, one for each request, and none before it."""
 
-from amaranth.hdl import Assert, Assume, Cover, Signal
+from amaranth.hdl import Assert, Assume, Cover, Signal, Value
 
 from support.formal import Spec, channel_rules, proved_and_covered
 from tilewright.hw.bus.axi4_lite import Axi4LiteBridge
@@ -12,7 +12,7 @@ class BridgeSpec(Spec):
 
     def specify(self, m, dut):
         requests, answers = dut.accesses.requests, dut.accesses.answers
-        axi = dut.axi
+        axi, error = dut.axi, answers.payload.error  # 1, as SLVERR is 2
         m.submodules += [channel_rules(axi, "b"), channel_rules(axi, "r")]
         first = Signal(init=1)
         m.d.sync += first.eq(0)
@@ -42,6 +42,9 @@ class BridgeSpec(Spec):
             Assert(~axi.rvalid | (reads == 1)),
             Assert((writes + reads == 0) | (requests.payload.write == (writes == 1))),
             Assert(~(answers.valid & answers.ready) | (axi.bvalid & axi.bready) | (axi.rvalid & axi.rready)),
+            # What the target answered is what the host sees.
+            Assert(~axi.bvalid | (Value.cast(axi.bresp) == error << 1)),
+            Assert(~axi.rvalid | ((Value.cast(axi.rresp) == error << 1) & (axi.rdata == answers.payload.data))),
             Cover(axi.bvalid & axi.bready),
             Cover(axi.rvalid & axi.rready),
         ]
