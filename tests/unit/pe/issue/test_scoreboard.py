@@ -93,3 +93,53 @@ def test_a_factor_is_ready_every_other_cycle():
         assert ready == [1, 0] * 4
 
     simulate(dut, testbench)
+
+
+def test_operations_after_a_job_that_is_issued_or_reads():
+    """They wait if they use what it writes, or write what it still reads. Those of the turn before do not."""
+    params = UNIT.replace(regs=16)
+    dut, rng = elaborated(Scoreboard, params, 3), random.Random(SEED)
+
+    def registers():
+        first = rng.randrange(params.regs)
+        return {"first": first, "last": min(params.regs - 1, first + rng.randrange(3))}
+
+    def holds(span, register):
+        return span["first"] <= register <= span["last"]
+
+    def disturbs(job, operation, offsets=True):
+        if operation["to_predicate"]:
+            return job["guard"] and job["predicate"] == operation["target"] % 8
+        stored = job["stores"] and holds(job["moved"], operation["target"])
+        return stored or (offsets and holds(job["offsets"], operation["target"]))
+
+    async def testbench(ctx):
+        reading, offsets, last, counts = False, False, None, {True: 0, False: 0}
+        for _ in range(4000):
+            job = {"offsets": registers(), "moved": registers(), "stores": rng.randrange(2), "guard": rng.randrange(2),
+                   "predicate": rng.randrange(8)}  # fmt: skip
+            operation = {name: rng.randrange(params.regs) for name in ("a", "b", "c", "target")}
+            operation |= {"reads": rng.randrange(8), "to_predicate": rng.random() < 0.3, "turn": rng.randrange(2)}
+            factors, multiplies = registers(), not job["stores"] and rng.randrange(2)
+            turn, issuing, issued = rng.randrange(2), rng.randrange(2), rng.random() < 0.2
+            all_read, offsets_read = rng.random() < 0.2, rng.random() < 0.4
+            set_together(
+                ctx, (dut.job_reads, job), (dut.arithmetic.operation, operation), (dut.turn, turn),
+                (dut.issuing, issuing), (dut.multiplies, multiplies), (dut.job_issued, issued),
+                (dut.mm_registers.payload, {"factors": factors}), (dut.jobs_read, all_read and not issued),
+                (dut.offsets_read, offsets_read),
+            )  # fmt: skip
+            used = {operation[name] for n, name in enumerate("abc") if operation["reads"] >> n & 1}
+            used |= set() if operation["to_predicate"] else {operation["target"]}
+            waits = disturbs(job, operation) or (not job["stores"] and any(holds(job["moved"], each) for each in used))
+            waits |= multiplies and not operation["to_predicate"] and holds(factors, operation["target"])
+            waits = issuing and operation["turn"] == turn and waits
+            waits |= reading and disturbs(last, operation, offsets)
+            assert ctx.get(dut.arithmetic.clear) == (not waits)
+            counts[bool(waits)] += 1
+            await ctx.tick()
+            offsets = issued or (offsets and not offsets_read)
+            reading, last = (True, job) if issued else (reading and not all_read, last)
+        assert min(counts.values()) > 300, counts
+
+    simulate(dut, testbench)

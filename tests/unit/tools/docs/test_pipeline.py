@@ -21,8 +21,8 @@ def test_the_picture_is_that_of_these_sources():
     inside = [line for line in computes if line.startswith(" ")]
     first = shown.first
     started = [cycle for cycle in works["arithmetic starts"] if cycle >= first]
-    # The last mov before the fence starts after the kernel has begun to send instructions.
-    assert len(started) == 1 + rounds * len(inside) + len(computes) - len(inside)
+    # The last two mov before the fence start after the kernel has begun to send instructions.
+    assert len(started) == 2 + rounds * len(inside) + len(computes) - len(inside)
     assert len(works["steps of mm"]) == rounds * 2 * 8
     assert works["arithmetic starts"] & works["steps of mm"]
     assert works["arithmetic starts"] & works["shared memory is read"]
