@@ -19,8 +19,8 @@ from .lower.lowering import lower
 from .lower.rows import lacks_kernel
 from .machine import MACHINES, Machine
 from .plan.explanation import explain
+from .plan.instructions import BROUGHT, MEETINGS, READY
 from .plan.plan import make_plan
-from .plan.schedule import BROUGHT, MEETINGS, READY
 from .words import memory_image, starts_of, words_of
 
 __all__ = ["Compiled", "compile", "first_nodes", "shared_memory"]

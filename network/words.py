@@ -21,7 +21,7 @@ from tilewright.spec.pe import PAGE_ENTRY, SegmentElement
 
 from .lower.places import BLOCK, LINE, LONG, padded
 from .plan.entries import Entry
-from .plan.schedule import Barrier, Command, Commit, Hold, Instructions, KernelCall, Signal, WaitKernels
+from .plan.instructions import Barrier, Command, Commit, Hold, Instructions, KernelCall, Signal, WaitKernels
 
 __all__ = ["memory_image", "starts_of", "tag_layer", "words_of"]
 

@@ -11,8 +11,8 @@ from .costs import HANDED
 from .kernel_steps import kernel_steps
 from .layer_steps import held_store, image_at, layer_steps
 from .move_steps import move_steps
+from .splits import held_bytes
 from .steps import Call, Jobs, Load, Store
-from .tiles import held_bytes
 
 __all__ = ["Placer"]
 

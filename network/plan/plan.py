@@ -10,12 +10,12 @@ from tilewright.spec import DESCRIPTOR
 from ..graph import ModelError
 from ..lower.places import LINE, Held, padded
 from .channel_steps import channel_bytes
+from .cores import make_schedules
 from .interleave import interleaved
 from .kernel_steps import KernelImage, least_bytes
 from .meetings import find_meetings, share_loads, with_meetings
 from .move_steps import Identity, has_transposes
 from .placing import Placer
-from .schedule import make_schedules
 from .steps import Load, Store, streams_of
 from .tiles import Tiler
 from .together import beside_kernels, combine

@@ -1,38 +1,41 @@
-"""One program of streams of steps: whatever can begin first comes first (docs/network.md, "The program").
-
-Programs of several cores are made together, so that no core waits for what another one does only later
-(docs/many_cores.md, "Meetings").
-"""
+"""One program of streams of steps: whatever can begin first comes first (docs/network.md, "The program")."""
 
 from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from math import ceil
-from typing import NamedTuple
 
 from tilewright.spec.core import WORD_BYTES
 
 from ..lower.places import BLOCK
 from .costs import HANDED, instruction_cycles, moved, transfer_cycles
 from .entries import Entries
-from .port import Port
+from .instructions import (
+    BROUGHT,
+    JOBS,
+    LOADS,
+    MEETINGS,
+    READY,
+    SCRATCH,
+    TOKEN,
+    Barrier,
+    Command,
+    Commit,
+    Hold,
+    Instructions,
+    Job,
+    KernelCall,
+    Signal,
+    Span,
+    WaitKernels,
+    free_barrier,
+    job_barrier,
+    load_barrier,
+)
 from .steps import Fence, Segment, Transfer, is_cast
 
-__all__ = [
-    "BROUGHT", "MEETINGS", "READY", "Barrier", "Command", "Commit", "Hold", "Instructions", "Job", "KernelCall",
-    "Schedule", "Signal", "Span", "WaitKernels", "make_schedules",
-]  # fmt: skip
+__all__ = ["Schedule"]
 
-#: Barriers of loads, and pairs of barriers of jobs: of their ends, and of when their weights have been read. They lie
-#: one after the other from address 0 of shared memory on; then the block that fences load.
-_LOADS, _JOBS = 8, 3
-_SCRATCH = 8 * (_LOADS + 2 * _JOBS)
-#: In a cluster: barriers of meetings, of cores that are ready for multicasts, and of multicasts, each of which take
-#: turns. All must be ready for one arrival before any program starts. Then 16 bytes that are copied to signal to cores.
-MEETINGS = range(_SCRATCH + BLOCK, _SCRATCH + BLOCK + 16, 8)
-READY = range(MEETINGS.stop, MEETINGS.stop + 32, 8)
-BROUGHT = range(READY.stop, READY.stop + 32, 8)
-_TOKEN = BROUGHT.stop
 #: Cycles of a word of a program.
 _WORD_CYCLES = 7
 #: Cycles in which the processing engine loads a word into its lookup memory.
@@ -41,189 +44,6 @@ _ENTRY_CYCLES = 4
 _GROUPS = 16
 #: Cycles from a word that signals to another core until the barrier there has counted it.
 _SIGNAL_CYCLES = 50
-
-
-class Barrier(NamedTuple):
-    """An operation of a barrier: "init", "expect_tx", "arrive" or "try_wait"."""
-
-    operation: str
-    barrier: int
-    value: int
-    words: int = 1
-
-
-class Hold(NamedTuple):
-    """The access unit waits until all groups of stores but the last ``count`` have been written, or only read."""
-
-    count: int
-    read: bool
-    words: int = 1
-
-
-class Command(NamedTuple):
-    """A transfer: a load that ``barrier`` counts, or a store if that is None.
-
-    ``cores`` is the mask of the cores that get what is loaded, or 0: this one.
-    """
-
-    transfer: Transfer
-    layer: int
-    barrier: int | None
-    cores: int = 0
-    words: int = 1
-
-
-class Signal(NamedTuple):
-    """Copies 16 bytes from ``source`` to ``target`` in each of ``cores``, a mask, where ``barrier`` counts them."""
-
-    source: int
-    target: int
-    barrier: int
-    cores: int
-    words: int = 1
-
-
-class Commit(NamedTuple):
-    """Ends a group of stores."""
-
-    words: int = 1
-
-
-class Job(NamedTuple):
-    """A job of the convolution engine, which arrives at ``barrier``, if there is one, and ``early`` at the next one."""
-
-    fields: dict
-    layer: int
-    barrier: int | None
-    early: bool
-    words: int = 3
-
-
-class Instructions(NamedTuple):
-    """The processing engine executes ``count`` instructions from an address of global memory on."""
-
-    address: int
-    count: int
-    words: int = 1
-
-
-class KernelCall(NamedTuple):
-    """Calls the kernel at an index of instruction memory."""
-
-    arguments: tuple
-    layer: int
-    entry: int
-    words: int = 1
-
-
-class WaitKernels(NamedTuple):
-    """The program waits until the processing engine has ended all calls."""
-
-    words: int = 1
-
-
-def _free_barrier(cast):
-    """Where the first core counts others that are ready for a multicast.
-
-    A core is not ready for a multicast before it has got the one that had the same barrier.
-    """
-    return READY[cast % len(READY)]
-
-
-def _load_barrier(kind, place):
-    """Where the barrier of a load for this core alone lies, or of a multicast."""
-    return 8 * (place % _LOADS) if kind == "load" else BROUGHT[place % len(BROUGHT)]
-
-
-def _job_barrier(number):
-    """Where the first of a job's pair of barriers lies."""
-    return 8 * (_LOADS + 2 * (number % _JOBS))
-
-
-@dataclass(frozen=True)
-class Span:
-    """What an engine is expected to do from cycle ``start`` to ``end``.
-
-    ``engine`` is "load", "conv", "pe" or "store"; ``words`` of the bus are moved, to so many ``receivers``.
-    """
-
-    engine: str
-    layer: int
-    start: int
-    end: int
-    words: int = 0
-    receivers: int = 1
-
-
-def make_schedules(streams, machine, source):
-    """A :class:`Schedule` for each core.
-
-    Parameters
-    ----------
-    streams : list of Streams
-        Of each core.
-    machine : Machine
-    source : int
-        Global address of 16 bytes that fences may read.
-    """
-    together = _Together(len(streams))
-    schedules = [Schedule(own, machine, source, core, together) for core, own in enumerate(streams)]
-    nexts, events = {}, -1  # what each core would do next
-    while True:
-        if together.events != events:  # something that others may wait for
-            nexts, events = {core: each.next() for core, each in enumerate(schedules)}, together.events
-        ready = [core for core, step in nexts.items() if step]
-        if not ready:
-            break
-        core = min(ready, key=lambda core: nexts[core][0])
-        schedules[core].hand_over(nexts[core][1])
-        nexts[core] = schedules[core].next()
-    for schedule in schedules:
-        schedule.end()
-    return tuple(schedules)
-
-
-class _Together:
-    """What cores know of each other: when each comes to a meeting, is ready for a multicast, and gets it."""
-
-    def __init__(self, cores):
-        self.cores, self.everyone, self.events = cores, (1 << cores) - 1, 0
-        self._met, self._ready, self._brought = {}, {}, {}
-        self.ports = {"load": Port(), "store": Port()} if cores > 1 else {}
-
-    def meet(self, number, core, time):
-        """A core comes to a meeting."""
-        self._add(self._met, number, core, time)
-
-    def all_met(self, number):
-        """When all cores have come to a meeting; None if not all are known to."""
-        return self._all(self._met, number, self.cores)
-
-    def free(self, cast, core, time):
-        """A core is ready for a multicast."""
-        self._add(self._ready, cast, core, time)
-
-    def all_free(self, cast):
-        """When all cores but the first one are ready for a multicast; None if not all are known to be."""
-        return self._all(self._ready, cast, self.cores - 1)
-
-    def bring(self, cast, time):
-        """The bytes of a multicast land."""
-        self._brought[cast] = time
-        self.events += 1
-
-    def brought(self, cast):
-        """When they do; None if it is not known."""
-        return self._brought.get(cast)
-
-    def _add(self, times, number, core, time):
-        times.setdefault(number, {})[core] = time
-        self.events += 1
-
-    @staticmethod
-    def _all(times, number, count):
-        found = times.get(number, {})
-        return max(found.values(), default=0) if len(found) == count else None
 
 
 @dataclass(eq=False)
@@ -237,7 +57,8 @@ class Schedule:
     source : int
         Global address of 16 bytes that fences may read.
     core : int
-    together : _Together
+    together : Together
+        What cores know of each other.
 
     Attributes
     ----------
@@ -269,10 +90,10 @@ class Schedule:
         # What the processing engine holds: kernels by their index, the lookup memory, and segments.
         self._kernels, self._table, self._entries = {}, (), Entries(self.machine.pe)
         self._early = {weights for _, _, weights, *_ in self.streams.loads}  # jobs whose weights are waited for
-        self._phases, self._turns = [], [0] * _JOBS  # of each job, and how many there have been: of the second barriers
+        self._phases, self._turns = [], [0] * JOBS  # of each job, and how many there have been: of the second barriers
         self._behind = {"read": -1, "written": -1}  # stores that the access unit has already been made to wait for
         self._free = dict.fromkeys(("load", "conv", "pe", "store", "queue"), 0)
-        for number in range(_LOADS + 2 * _JOBS):
+        for number in range(LOADS + 2 * JOBS):
             self._add(Barrier("init", 8 * number, 1))
         self._steps = {"conv": self.streams.jobs, "pe": self.streams.calls, "store": self.streams.stores,
                        "meet": self.streams.meets, "load": self.streams.loads}  # fmt: skip
@@ -315,7 +136,7 @@ class Schedule:
             needs["store"] = max(needs["store"], needs.pop("written"))
             needs["load"] = self._before(step)
         elif name == "conv":
-            needs["conv"] = self._counts["conv"] - _JOBS
+            needs["conv"] = self._counts["conv"] - JOBS
         counts = self._counts | {"weights": self._counts["conv"]}
         needs = [(kind, each) for kind, number in needs.items()
                  for each in (number if kind == "load" else (number,)) if each >= 0]  # fmt: skip
@@ -338,7 +159,7 @@ class Schedule:
 
     def _before(self, step):
         """The load that had the barrier of the next load before, in a tuple, or none."""
-        kind, count = ("cast", len(BROUGHT)) if is_cast(step) else ("load", _LOADS)
+        kind, count = ("cast", len(BROUGHT)) if is_cast(step) else ("load", LOADS)
         return self._issued[kind][-count:][:1] if len(self._issued[kind]) >= count else ()
 
     def _end(self, kind, number):
@@ -361,7 +182,7 @@ class Schedule:
             self._known["pe"] = self._counts["pe"] - 1
             self.cycles = max(self.cycles, self._ends["pe"][-1])
             return
-        barrier, phase = _job_barrier(number), number // _JOBS
+        barrier, phase = job_barrier(number), number // JOBS
         if kind == "weights":
             barrier, phase = barrier + 8, self._phases[number]
         self._add(Barrier("try_wait", barrier, phase & 1))
@@ -378,8 +199,8 @@ class Schedule:
             kind = "cast" if is_cast(self.streams.loads[number][0]) else "load"
             if number > self._known[kind]:
                 place = bisect_left(self._issued[kind], number)
-                turn = place // (_LOADS if kind == "load" else len(BROUGHT))
-                self._add(Barrier("try_wait", _load_barrier(kind, place), turn & 1))
+                turn = place // (LOADS if kind == "load" else len(BROUGHT))
+                self._add(Barrier("try_wait", load_barrier(kind, place), turn & 1))
                 for each in ("load", "cast") if self.core == 0 else (kind,):
                     self._known[each] = max(self._known[each], number)
                 self.cycles = max(self.cycles, self._end("load", number))
@@ -409,7 +230,7 @@ class Schedule:
         barrier = MEETINGS[step.number % len(MEETINGS)]
         self._add(Barrier("expect_tx", barrier, BLOCK * self.together.cores))
         self._add(Barrier("arrive", barrier, 1))
-        self._add(Signal(_TOKEN, _SCRATCH, barrier, self.together.everyone))
+        self._add(Signal(TOKEN, SCRATCH, barrier, self.together.everyone))
         self.together.meet(step.number, self.core, max(self.cycles, self._free["queue"]) + _SIGNAL_CYCLES)
 
     def _load(self, step, jobs, weights, calls, read, written):
@@ -424,13 +245,13 @@ class Schedule:
         self._wait("pe", calls)
         self._hold("written", written)
         self._hold("read", read)
-        transfers = [Transfer(_SCRATCH, BLOCK, self.source)] if isinstance(step, Fence) else step.transfers
-        barrier = _load_barrier(kind, len(self._issued[kind]) - 1)
+        transfers = [Transfer(SCRATCH, BLOCK, self.source)] if isinstance(step, Fence) else step.transfers
+        barrier = load_barrier(kind, len(self._issued[kind]) - 1)
         self._add(Barrier("expect_tx", barrier, sum(transfer.size for transfer in transfers)))
         self._add(Barrier("arrive", barrier, 1))
         cast = kind == "cast"
         if cast and self.core:
-            self._add(Signal(_TOKEN, _SCRATCH, _free_barrier(step.cast), 1))
+            self._add(Signal(TOKEN, SCRATCH, free_barrier(step.cast), 1))
             self.together.free(step.cast, self.core, max(self.cycles, self._free["queue"]) + _SIGNAL_CYCLES)
             self._ends["load"].append(-1 - step.cast)
             return
@@ -443,7 +264,7 @@ class Schedule:
 
     def _wait_for_room(self, cast):
         """The program of the first core waits until a multicast may write in all others."""
-        barrier = _free_barrier(cast)
+        barrier = free_barrier(cast)
         self._add(Barrier("expect_tx", barrier, BLOCK * (self.together.cores - 1)))
         self._add(Barrier("arrive", barrier, 1))
         self._add(Barrier("try_wait", barrier, cast // len(READY) & 1))
@@ -451,15 +272,15 @@ class Schedule:
 
     def _conv(self, step, loads, calls):
         number = self._counts["conv"]
-        self._wait("conv", number - _JOBS)
+        self._wait("conv", number - JOBS)
         self._wait_for_loads(loads)
         self._wait("pe", calls)
-        early, barrier = number in self._early, _job_barrier(number)
+        early, barrier = number in self._early, job_barrier(number)
         for fields in step.jobs[:-1]:
             self._add(Job(fields, step.layer, None, False))
         self._add(Job(step.jobs[-1], step.layer, barrier, early))
-        self._phases.append(self._turns[number % _JOBS])
-        self._turns[number % _JOBS] += early
+        self._phases.append(self._turns[number % JOBS])
+        self._turns[number % JOBS] += early
         self.jobs[step.layer] += len(step.jobs)
         start = max(self.cycles + HANDED, self._free["conv"])
         self._free["conv"] = start + step.cycles

@@ -12,7 +12,7 @@ from tilewright.spec.conv import ConvOperation
 from ..lower.places import BLOCK, LINE, as_cut, as_held, padded
 from .costs import band_rows, cheapest_gap
 from .cuts import MOST, join, part_from
-from .tiles import held_bytes
+from .splits import held_bytes
 
 __all__ = ["beside_kernels", "combine"]
 

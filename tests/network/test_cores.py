@@ -14,7 +14,7 @@ from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.failures import ProgramStoppedError
 from tilewright.network.machine import MACHINES
-from tilewright.network.plan.schedule import MEETINGS, READY, Hold, Signal
+from tilewright.network.plan.instructions import MEETINGS, READY, Hold, Signal
 from tilewright.network.plan.shares import chunk, row_spans
 from tilewright.network.reader import read_model
 from tilewright.spec import BarrierOp

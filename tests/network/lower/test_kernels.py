@@ -9,7 +9,7 @@ from tilewright import network
 from tilewright.golden import PeSizes
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.machine import MACHINES
-from tilewright.network.plan.schedule import Instructions
+from tilewright.network.plan.instructions import Instructions
 
 SHAPES = [
     (16, 128), (1, 16), (3, 5), (20, 197), (2, 3, 7, 33), (1, 2, 20, 64), (70, 48), (5, 700), (1, 4, 6, 1),

@@ -1,0 +1,135 @@
+"""The instructions of a program, and where its barriers lie in shared memory (docs/network.md, "The program")."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..lower.places import BLOCK
+from .steps import Transfer
+
+__all__ = [
+    "BROUGHT", "JOBS", "LOADS", "MEETINGS", "READY", "SCRATCH", "TOKEN", "Barrier", "Command", "Commit", "Hold",
+    "Instructions", "Job", "KernelCall", "Signal", "Span", "WaitKernels", "free_barrier", "job_barrier", "load_barrier",
+]  # fmt: skip
+
+#: Barriers of loads, and pairs of barriers of jobs: of their ends, and of when their weights have been read. They lie
+#: one after the other from address 0 of shared memory on; then the block that fences load.
+LOADS, JOBS = 8, 3
+SCRATCH = 8 * (LOADS + 2 * JOBS)
+#: In a cluster: barriers of meetings, of cores that are ready for multicasts, and of multicasts, each of which take
+#: turns. All must be ready for one arrival before any program starts. Then 16 bytes that are copied to signal to cores.
+MEETINGS = range(SCRATCH + BLOCK, SCRATCH + BLOCK + 16, 8)
+READY = range(MEETINGS.stop, MEETINGS.stop + 32, 8)
+BROUGHT = range(READY.stop, READY.stop + 32, 8)
+TOKEN = BROUGHT.stop
+
+
+class Barrier(NamedTuple):
+    """An operation of a barrier: "init", "expect_tx", "arrive" or "try_wait"."""
+
+    operation: str
+    barrier: int
+    value: int
+    words: int = 1
+
+
+class Hold(NamedTuple):
+    """The access unit waits until all groups of stores but the last ``count`` have been written, or only read."""
+
+    count: int
+    read: bool
+    words: int = 1
+
+
+class Command(NamedTuple):
+    """A transfer: a load that ``barrier`` counts, or a store if that is None.
+
+    ``cores`` is the mask of the cores that get what is loaded, or 0: this one.
+    """
+
+    transfer: Transfer
+    layer: int
+    barrier: int | None
+    cores: int = 0
+    words: int = 1
+
+
+class Signal(NamedTuple):
+    """Copies 16 bytes from ``source`` to ``target`` in each of ``cores``, a mask, where ``barrier`` counts them."""
+
+    source: int
+    target: int
+    barrier: int
+    cores: int
+    words: int = 1
+
+
+class Commit(NamedTuple):
+    """Ends a group of stores."""
+
+    words: int = 1
+
+
+class Job(NamedTuple):
+    """A job of the convolution engine, which arrives at ``barrier``, if there is one, and ``early`` at the next one."""
+
+    fields: dict
+    layer: int
+    barrier: int | None
+    early: bool
+    words: int = 3
+
+
+class Instructions(NamedTuple):
+    """The processing engine executes ``count`` instructions from an address of global memory on."""
+
+    address: int
+    count: int
+    words: int = 1
+
+
+class KernelCall(NamedTuple):
+    """Calls the kernel at an index of instruction memory."""
+
+    arguments: tuple
+    layer: int
+    entry: int
+    words: int = 1
+
+
+class WaitKernels(NamedTuple):
+    """The program waits until the processing engine has ended all calls."""
+
+    words: int = 1
+
+
+@dataclass(frozen=True)
+class Span:
+    """What an engine is expected to do from cycle ``start`` to ``end``.
+
+    ``engine`` is "load", "conv", "pe" or "store"; ``words`` of the bus are moved, to so many ``receivers``.
+    """
+
+    engine: str
+    layer: int
+    start: int
+    end: int
+    words: int = 0
+    receivers: int = 1
+
+
+def free_barrier(cast):
+    """Where the first core counts others that are ready for a multicast.
+
+    A core is not ready for a multicast before it has got the one that had the same barrier.
+    """
+    return READY[cast % len(READY)]
+
+
+def load_barrier(kind, place):
+    """Where the barrier of a load for this core alone lies, or of a multicast."""
+    return 8 * (place % LOADS) if kind == "load" else BROUGHT[place % len(BROUGHT)]
+
+
+def job_barrier(number):
+    """Where the first of a job's pair of barriers lies."""
+    return 8 * (LOADS + 2 * (number % JOBS))
