@@ -289,6 +289,7 @@ def test_commands_are_fenced():
 def test_few_blocks_are_not_run():
     marked = [(page, b.reason) for page in PAGES for b in fences((ROOT / page).read_text(encoding="utf-8")) if b.reason]
     cocotb = [f"tests/cocotb/test_{name}.py does" for name in ("tops", "tops", "monitored")]
+    soc = [("docs/in_your_soc.md", "tests/integration/test_litex.py does")]
     integration = [("docs/integration.md", "tests/integration/test_package.py does")] * 2  # a core file, and its use
     kernels = [("docs/kernels.md", "tests/unit/tools/docs/test_pipeline.py does")]
     network = [("docs/network.md", "tests/network/test_models.py does")]
@@ -296,7 +297,7 @@ def test_few_blocks_are_not_run():
                 ("docs/quantise.md", "tests/network/test_quantise.py does")]  # fmt: skip
     silicon = [("docs/silicon.md", "tests/integration/silicon/test_errand.py does")]
     abc = "tests/unit/tools/fpga/test_flow_mapping.py::test_a_netlist_that_abc_got_wrong_is_refused does"
-    rest = [*integration, *kernels, *network, *quantise, *silicon, ("docs/upstream.md", abc)]
+    rest = [*soc, *integration, *kernels, *network, *quantise, *silicon, ("docs/upstream.md", abc)]
     assert marked == [("docs/cocotb.md", reason) for reason in cocotb] + rest
 
 

@@ -16,7 +16,7 @@ from tilewright.tools.cli.main import COMMANDS
 from tilewright.tools.cli.silicon import COMMANDS as SILICON
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("spec", "golden", "hw", "sim", "network", "verify", "tools", "board", "silicon", "tb")
+FOLDERS = ("spec", "golden", "hw", "sim", "network", "verify", "tools", "board", "silicon", "c", "system", "tb")
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_replay_on_golden(run, tmp_path):
 
 #: Pages with Python that the plain package runs, and the extras that others say they need, or a checkout.
 PLAIN_PAGES = ("README.md", "docs/cluster.md", "docs/commands.md", "docs/core.md", "docs/cuda.md",
-               "docs/from_a_processor.md", "docs/golden.md", "docs/integration.md", "docs/pe.md",
+               "docs/from_a_processor.md", "docs/golden.md", "docs/integration.md", "docs/many_cores.md", "docs/pe.md",
                "docs/upstream.md")  # fmt: skip
 OTHER_PAGES = {"docs/kernels.md": "[sim]",
                "docs/network.md": "[network]", "docs/quantise.md": "[network]", "docs/simulation.md": "[sim]",

@@ -48,7 +48,7 @@ WRONG = [
     (
         "bench --engine x",
         "argument --engine: invalid choice: 'x' (choose from 'tmau', 'pe', 'kernels', 'conv', 'core', 'cluster', "
-        "'network')",
+        "'network', 'cores')",
     ),
     ("bench --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
     ("board", "one of the arguments --port --simulated is required"),
