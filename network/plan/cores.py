@@ -6,7 +6,7 @@ No core waits for what another one does only later.
 from .port import Port
 from .schedule import Schedule
 
-__all__ = ["make_schedules"]
+__all__ = ["Together", "make_schedules"]
 
 
 def make_schedules(streams, machine, source):
