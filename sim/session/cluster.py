@@ -1,6 +1,7 @@
 """A cluster that runs in a simulator: work for each core in, memories and cycles out."""
 
 from dataclasses import replace
+from itertools import zip_longest
 
 from tilewright.golden import delivery_bits
 from tilewright.golden.arguments import integer
@@ -193,7 +194,7 @@ class ClusterSession(MemorySession):
             return run
         answers = self.run(registers=[RECORD_ACCESSES if program else () for program in programs]).cores
         return replace(run, records=[program_record(core.registers)[0] if program else None
-                                     for core, program in zip(answers, programs, strict=False)])  # fmt: skip
+                                     for core, program in zip_longest(answers, programs)])  # fmt: skip
 
     def _waits_of_programs(self):
         if self.params.core.program:
