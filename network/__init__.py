@@ -8,8 +8,9 @@ from importlib import import_module
 #: Public names, by the module that defines them.
 _MODULES = {
     "evaluation": "evaluate",
-    "graph": "Add Arithmetic Concat Conv Dequantize Floats Graph MatMul ModelError Mul Node Normalise"
-    " NormaliseChannels Pad Pool Quantize Reshape Scale Softmax Take Tensor Transpose",
+    "attributes": "Add Arithmetic Concat Conv Dequantize Floats MatMul Mul Normalise NormaliseChannels Pad Pool"
+    " Quantize Reshape Scale Softmax Take Transpose",
+    "graph": "Graph ModelError Node Tensor",
     "compiled": "Compiled compile",
     "machine": "MACHINES Machine",
     "reader": "read",

@@ -220,7 +220,7 @@ def compile(source, preset="default", *, cores=1, separate=False, every_tensor=F
     preset : str or Machine
         The core that runs the program.
     cores : int
-        Cores of a cluster that compute the network, 1 to 16.
+        Cores of a cluster that compute the network, 1 to 16; 1: as many as a Machine has.
     separate : bool
         Each core computes inputs of its own. Otherwise all of them share the work.
     every_tensor : bool
@@ -245,8 +245,8 @@ def compile(source, preset="default", *, cores=1, separate=False, every_tensor=F
 
         graph = read(source)
     machine = MACHINES[preset] if isinstance(preset, str) else preset
-    if cores != 1:
-        machine = replace(machine, cores=integer("cores", cores, 1, MOST_CORES), separate=truth("separate", separate))
+    cores, separate = integer("cores", cores, 1, MOST_CORES), truth("separate", separate)
+    machine = replace(machine, cores=machine.cores if cores == 1 else cores, separate=separate or machine.separate)
     if machine.cores > 1 and not machine.local_copies:
         sentence = "signal to each other by copies within shared memory, but the access unit has no local_copies"
         raise ModelError(f"{machine.cores} cores {sentence}")

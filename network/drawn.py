@@ -2,16 +2,13 @@
 
 import numpy as np
 
-from .functions import exponentials
-from .graph import (
+from .attributes import (
     Add,
     Arithmetic,
     Concat,
     Conv,
-    Graph,
     MatMul,
     Mul,
-    Node,
     Normalise,
     NormaliseChannels,
     Pad,
@@ -20,9 +17,10 @@ from .graph import (
     Scale,
     Softmax,
     Take,
-    Tensor,
     Transpose,
 )
+from .functions import exponentials
+from .graph import Graph, Node, Tensor
 
 __all__ = ["NetworkMaker"]
 

@@ -72,6 +72,11 @@ class Machine:
         return 128 if self.cores == 1 else 256
 
     @property
+    def shared(self):
+        """Whether several cores share the work."""
+        return self.cores > 1 and not self.separate
+
+    @property
     def peak(self):
         """Multiplications of bytes that the convolution engines of all cores do in a cycle."""
         return self.cores * self.conv.peak

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .arithmetic import fused, saturate
-from .graph import Normalise
+from .attributes import Normalise
 
 __all__ = ["normalisation_of", "normalise", "normalise_channels"]
 

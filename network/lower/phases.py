@@ -12,7 +12,7 @@ import numpy as np
 from tilewright.spec.conv import ConvOperation
 
 from ..arithmetic import joint_weights
-from ..graph import Conv
+from ..attributes import Conv
 from .layers import Layer, Part
 from .operators import OPERATORS, bits, element_type, refuse, results, table_of
 

@@ -106,7 +106,8 @@ class WaitKernels(NamedTuple):
 class Span:
     """What an engine is expected to do from cycle ``start`` to ``end``.
 
-    ``engine`` is "load", "conv", "pe" or "store"; ``words`` of the bus are moved, to so many ``receivers``.
+    ``engine`` is "load", "conv", "pe" or "store". ``words`` is the number of bus words that it moves, ``receivers`` the
+    number of cores that get them.
     """
 
     engine: str

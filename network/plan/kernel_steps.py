@@ -45,7 +45,8 @@ class KernelImage:
     Attributes
     ----------
     words : list of int
-        Instructions, and what they load: those of the lookup memory begin at a multiple of 64 bytes.
+        The instruction that loads the kernel and the kernel itself; then, from a multiple of 64 bytes on, the
+        instruction that loads the lookup memory and its entries.
     offsets, lengths : list of int
         Where each constant begins, and its 32-bit numbers.
     size : int

@@ -68,7 +68,6 @@ def move_steps(layer, low, high, down, addresses, conv, identity, share=(0, 1)):
     if has_transposes(layer, conv, high - low):
         own, size = low, Identity(conv).size
         low += padded(size, LINE)
-        yield Load([block(identity, own, size)])
     whole = sum(padded(place.size, LINE) for place in (*layer.sources, layer.output))
     if whole <= high - low and share[1] == 1:
         base = high - whole if down else low
@@ -87,6 +86,8 @@ def move_steps(layer, low, high, down, addresses, conv, identity, share=(0, 1)):
     if in_boxes:
         unit = _unit_of_boxes(layer.moves, most) or unit
     bands = chunk(list(_bands(layer.moves, layer.output.size, most, unit)), share)
+    if own is not None and bands:
+        yield Load([block(identity, own, size)])
     for turn, (first, last, moves) in enumerate(bands):
         target = outputs[turn % len(outputs)]
         boxes = _boxes(layer, moves, conv) if in_boxes else []

@@ -126,13 +126,13 @@ class Placer:
                 loaded = own_image is not None and own_image == image
                 placements.append((own_image, lambda core, base=base, down=down, loaded=loaded: layer_steps(
                     *tile[core], base, down, self._tensors[core], weights[core], machine.conv, self._held, loaded,
-                    machine.cores > 1)))  # fmt: skip
+                    machine.shared)))  # fmt: skip
         return placements
 
     def _whole_steps(self, layer, low, high, down, core):
         """Steps of a core of a layer of moves or of a kernel."""
         machine, place = self._machine, (low, high, down, self._tensors[core])
-        share = (0, 1) if machine.separate else (core, machine.cores)
+        share = (core, machine.cores) if machine.shared else (0, 1)
         if not layer.kernel:
             return move_steps(layer, *place, machine.conv, self._weights(None), share)
         if layer.kernel.entries:

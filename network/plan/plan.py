@@ -52,7 +52,7 @@ class Plan:
     inside : set of str
         Tensors that lie nowhere but in shared memory.
     apart : int
-        Bytes from the tensors of one core to those of the next one, if each computes inputs of its own; otherwise 0.
+        Distance in bytes between the tensors of two cores that compute inputs of their own; otherwise 0.
     """
 
     machine: object

@@ -44,8 +44,8 @@ class Split:
     layout : Split or None
         The one whose buffers these are, if another core's: its are as large or larger.
     cycles, ends : int
-        Expected cycles, and those of them at both ends, which another range of the layer hides, or the next layer if it
-        does not need the last results.
+        Expected cycles in all, and how many of them are at the two ends. A neighbouring range of the layer hides the
+        ends. So does the next layer, if it does not need the last results.
     """
 
     rows: int

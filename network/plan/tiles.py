@@ -77,7 +77,7 @@ class Tiler:
         """Expected cycles of a layer; None if nothing fits."""
         key = _signature(layer)
         if key not in self._cuts:
-            ways = (ROWS, CHANNELS) if self.machine.cores > 1 and not self.machine.separate else (ROWS,)
+            ways = (ROWS, CHANNELS) if self.machine.shared else (ROWS,)
             found = [best for way in ways if (best := self._best_cuts(layer, way))]
             self._cuts[key] = min(found, key=lambda best: best[1], default=None)
         return self._cuts[key] and self._cuts[key][1]
@@ -87,7 +87,7 @@ class Tiler:
         stepped = strided(layer)
         layer = stepped if legal(stepped, self.machine) else layer
         unit = self.machine.conv.row_bytes
-        unit = unit if self.machine.cores == 1 else min(unit, BLOCK)
+        unit = min(unit, BLOCK) if self.machine.shared else unit
         parts = cut_layer(layer, channels, columns, unit) if (channels, columns) != (1, 1) else [layer]
         return _same_gaps([with_gaps(part, self.machine.conv) for part in parts]) if gaps else parts
 
@@ -99,7 +99,7 @@ class Tiler:
         output, costs, before, least = layer.output, {}, None, inf
         whole = any(part.element * sum(part.out_channels) > output.channels for part in layer.parts)
         needed = min(self._needed(layer, gaps) for gaps in (False, True))
-        needed /= 1 if self.machine.separate else self.machine.cores
+        needed /= self.machine.cores if self.machine.shared else 1
         ranges = self.machine.cores if way == CHANNELS else 1
         for columns in _COLUMN_CUTS:
             worse = 0
@@ -199,7 +199,7 @@ class Tiler:
     def _spans(self, layer):
         """The rows of each core that shares a layer by rows."""
         height, cores = layer.output.height, self.machine.cores
-        return row_spans(height, 1) * cores if self.machine.separate else row_spans(height, cores)
+        return row_spans(height, cores) if self.machine.shared else row_spans(height, 1) * cores
 
     def _too_large(self, layer):
         spans = row_spans(layer.output.height, 1)

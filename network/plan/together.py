@@ -165,7 +165,7 @@ def _meet(first, second):
 def _held(layer, following, tiler):
     """The output of a layer as a tensor that stays in shared memory for the next layer; None if it cannot."""
     place = layer.output
-    if tiler.machine.cores > 1 and not tiler.machine.separate:  # another core needs some of it
+    if tiler.machine.shared:  # another core needs some of it
         return None
     if following is None or not layer.parts or not following.parts or padded(place.size) > tiler.room // 2:
         return None

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..arithmetic import limits, numbers
-from ..graph import Arithmetic
+from ..attributes import Arithmetic
 from .elements import binary, bytes_in_common
 from .operator import Constant, reads
 from .sums import repeated, sum_of_two

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from ..graph import Add, Concat, Conv, Reshape
+from ..attributes import Add, Concat, Conv, Reshape
 from .elements import binary
 from .operator import Constant, reads
 

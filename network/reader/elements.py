@@ -8,8 +8,9 @@ import math
 import numpy as np
 
 from ..arithmetic import limits, numbers, quantise
+from ..attributes import Concat, Softmax
 from ..functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
-from ..graph import Concat, Softmax, Tensor
+from ..graph import Tensor
 from .operator import MICROSOFT, Constant, Function, Pending, Real, reads
 from .reading import function_of, own_quantity
 

@@ -6,7 +6,8 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from ..graph import Floats, Tensor
+from ..attributes import Floats
+from ..graph import Tensor
 from .floats import OWN, attributes_of
 from .operator import READERS, Constant, Pending
 from .recurrent import RECURRENT

@@ -8,7 +8,8 @@ import numpy as np
 import onnx
 
 from ..arithmetic import dequantise, limits, quantise
-from ..graph import Concat, Pad, Reshape, Take, Tensor, Transpose
+from ..attributes import Concat, Pad, Reshape, Take, Transpose
+from ..graph import Tensor
 from .operator import MICROSOFT, Constant, Operator, Pending, Quantity, Real, reads
 from .reading import change_of, own_quantity
 

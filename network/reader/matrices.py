@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..arithmetic import product_scale
-from ..graph import MatMul, Scale, Transpose
+from ..attributes import MatMul, Scale, Transpose
 from .operator import Constant, Quantity, Real
 
 __all__ = ["is_one_matrix", "of_floats", "of_integers", "product_of", "turned"]

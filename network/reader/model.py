@@ -12,8 +12,9 @@ from onnx.external_data_helper import load_external_data_for_model
 from tilewright.golden.arguments import instance, shown
 
 from ..arithmetic import numbers
+from ..attributes import Reshape
 from ..ends import late_nodes
-from ..graph import ModelError, Reshape, Tensor, node_error
+from ..graph import ModelError, Tensor, node_error
 from . import (  # noqa: F401 - they enter their READERS
     arithmetic,
     channels,

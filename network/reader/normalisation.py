@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from ..arithmetic import limits, numbers
-from ..graph import NormaliseChannels, Reshape
+from ..attributes import NormaliseChannels, Reshape
 from ..normalisation import normalisation_of
 from .operator import Constant, reads
 

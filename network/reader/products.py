@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arithmetic import limits, product_scale
-from ..graph import Conv, Scale
+from ..attributes import Conv, Scale
 from .layout import in_one_row
 from .matrices import is_one_matrix, of_floats, of_integers, product_of, turned
 from .operator import MICROSOFT, Constant, Pending, Weights, reads

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..arithmetic import change_table, dequantise, limits, numbers, quantise
-from ..graph import Concat, Dequantize, Floats, Graph, Node, Quantize, Reshape, Tensor
+from ..attributes import Concat, Dequantize, Floats, Quantize, Reshape
+from ..graph import Graph, Node, Tensor
 from .operator import Function, Pending, Real
 
 __all__ = ["Reading", "change_of", "function_of", "own_quantity"]

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from ..arithmetic import average_scale, change_table, limits, numbers
-from ..graph import Concat, Pool, Reshape, Transpose
+from ..attributes import Concat, Pool, Reshape, Transpose
 from .elements import binary, bytes_in_common
 from .layout import move_to
 from .operator import Constant, Pending, reads

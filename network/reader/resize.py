@@ -10,7 +10,8 @@ from math import gcd
 import numpy as np
 
 from ..arithmetic import joint_weights, limits
-from ..graph import Add, Linear, Tensor
+from ..attributes import Add, Linear
+from ..graph import Tensor
 from .operator import reads
 from .selection import source_of, take
 

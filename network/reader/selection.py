@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..graph import Reshape, Take, Transpose
+from ..attributes import Reshape, Take, Transpose
 from .layout import move_to, operand
 from .operator import reads
 

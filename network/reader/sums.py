@@ -6,7 +6,7 @@ import numpy as np
 
 from ..arithmetic import add as sum_of
 from ..arithmetic import limits, multiply, numbers, product_scale, sum_constants
-from ..graph import Add, Mul, Reshape, Take
+from ..attributes import Add, Mul, Reshape, Take
 from .elements import binary, bytes_in_common
 from .layout import operand
 from .operator import MICROSOFT, Constant, Pending, Quantity, reads

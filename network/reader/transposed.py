@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..arithmetic import product_scale
-from ..graph import ConvTranspose
+from ..attributes import ConvTranspose
 from .layout import in_one_row
 from .operator import reads
 from .products import for_each, real_bias

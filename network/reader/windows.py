@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..arithmetic import average_scale, limits
-from ..graph import Pool
+from ..attributes import Pool
 from .layout import in_one_row, operand
 from .operator import MICROSOFT, reads
 from .reading import own_quantity

@@ -88,6 +88,22 @@ def test_one_core_is_as_before():
     assert alone.words == one.words and "cores" not in alone.explanation
 
 
+@pytest.mark.parametrize("cores", [1, 3])
+def test_inputs_of_its_own_for_each_core(cores):
+    maker = residual()
+    graph, inputs = maker.graph(), [maker.draw() for _ in range(cores)]
+    compiled = network.compile(graph, "unit", cores=cores, separate=True)
+    for answer, given in zip(compiled.run(inputs), inputs, strict=True):
+        expected = network.evaluate(graph, given)
+        for name, value in answer.items():
+            np.testing.assert_array_equal(value, expected[name], err_msg=name, strict=True)
+    assert cores == 1 or find_core_races(compiled.programs, compiled.image, compiled.plan.machine.smem_bytes) == []
+    with pytest.raises(ModelError, match=f"^inputs must be a list of those of {cores} cores, not "):
+        compiled.run(inputs[0])
+    with pytest.raises(TypeError, match=r"^separate must be True or False, not 'yes'$"):
+        network.compile(graph, "unit", separate="yes")
+
+
 @pytest.mark.parametrize("cores", [0, 17])
 def test_wrong_numbers_of_cores(cores):
     with pytest.raises(ValueError, match=f"^cores must be 1 to 16, not {cores}$"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from support.network import refusal
-from tilewright.network.graph import MatMul
+from tilewright.network.attributes import MatMul
 from tilewright.verify.random.model import MICROSOFT, Form
 
 A, B = np.float32(0.03), np.float32(0.02)
