@@ -183,11 +183,12 @@ class Tiler:
         inputs = tuple(map(like, split.input_bytes, layer.sources, first.sources))
         between = like(split.between_bytes, layer.sources[0], first.sources[0]) if layer.first else 0
         output = like(split.output_bytes, layer.output, first.output)
-        units = split.units
-        if not split.resident and _signature(layer) != _signature(first):
-            units = min((image.units(split.units.largest, cut) for cut in (step, 1)), key=lambda units: units.largest)
-        elif _signature(layer) != _signature(first):
+        if _signature(layer) == _signature(first):
+            units = split.units
+        elif split.resident:
             units = image.units(image.size, step)
+        else:
+            units = min((image.units(split.units.largest, cut) for cut in (step, 1)), key=lambda units: units.largest)
         mine = image.size, image.table_bytes, units.largest, *inputs, between, output
         theirs = (split.image.size, split.image.table_bytes, split.units.largest, *split.input_bytes,
                   split.between_bytes, split.output_bytes)  # fmt: skip

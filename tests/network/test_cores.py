@@ -14,7 +14,7 @@ from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.failures import ProgramStoppedError
 from tilewright.network.machine import MACHINES
-from tilewright.network.plan.instructions import MEETINGS, READY, Hold, Signal
+from tilewright.network.plan.instructions import MEETINGS, READY, Command, Hold, Signal
 from tilewright.network.plan.shares import chunk, row_spans
 from tilewright.network.reader import read_model
 from tilewright.spec import BarrierOp
@@ -82,10 +82,12 @@ def test_cores_are_faster_and_share_what_all_read():
     assert loaded < 0.6 * alone
 
 
-def test_one_core_is_as_before():
-    maker = residual()
-    alone, one = (network.compile(maker.graph(), "unit", **options) for options in ({}, {"cores": 1}))
-    assert alone.words == one.words and "cores" not in alone.explanation
+def test_one_core_signals_to_nobody():
+    alone = network.compile(residual().graph(), "unit")
+    commands = [each for each in alone.plan.schedules[0].instructions if isinstance(each, Command)]
+    assert not any(isinstance(each, Signal) for each in alone.plan.schedules[0].instructions)
+    assert commands and not any(each.cores for each in commands) and "cores" not in alone.explanation
+    assert not waits_for(alone.words, [*MEETINGS, *READY])
 
 
 @pytest.mark.parametrize("cores", [1, 3])
