@@ -40,9 +40,9 @@ def _shifted(parts, shift):
 
 
 def cut_layer(layer, channel_cuts, column_cuts, unit):
-    """A layer in about as many ranges of output channels, multiples of ``unit``, and columns as given; a list."""
-    output = layer.output
-    ranges = (_ranges(output.channels, channel_cuts, unit), _ranges(output.width, column_cuts, 1))
+    """A layer in about as many ranges of output channels, multiples of ``unit`` bytes, and columns as given; a list."""
+    output, element = layer.output, layer.output.element
+    ranges = _ranges(output.channels // element, channel_cuts, unit // element), _ranges(output.width, column_cuts, 1)
     return [_cut(layer, *pair) for pair in product(*ranges)]
 
 
@@ -139,7 +139,8 @@ def _cut(layer, channels, columns):
         (start, count), (begin, end) = changes["out_channels"], changes["columns"]
         changes |= {"out_channels": (start - channels[0], count), "columns": (begin - columns[0], end - columns[0])}
         parts.append(replace(part, **changes))
-    output, sums = _range(layer.output, channels, columns), layer.sums
+    element = layer.output.element
+    output, sums = _range(layer.output, [element * channel for channel in channels], columns), layer.sums
     if sums and output != layer.output:
         sums = _sums_of_channels(sums, *channels)
     return replace(layer, output=output, sources=tuple(sources), parts=tuple(parts), sums=sums)
