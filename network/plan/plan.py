@@ -149,7 +149,7 @@ def _make_plan(lowered, machine, kept, kernel_room):
         weights[key] = end
         end += padded(image.size, LINE)
     begin = end
-    tensors, end = _addresses(layers, _stored(lowered, inside), kept, begin)
+    tensors, end = _addresses(layers, _stored(lowered, inside), kept, begin, _ends(layers, kernel_room))
     apart = padded(end - begin, LINE) if machine.separate else 0
     end = max(end, begin + apart * machine.cores)
     of_cores = [{name: address + apart * core for name, address in tensors.items()} for core in range(machine.cores)]
@@ -161,10 +161,10 @@ def _make_plan(lowered, machine, kept, kernel_room):
         steps = placer.steps(layers, tiles, needed)
         points = ()
         if machine.cores > 1:
-            share_loads(steps, kernels)
+            share_loads(steps, kernels, machine.groups)
             points = find_meetings(steps, end)
         if kernel_room:
-            steps = [interleaved(own, kernels, end, points) for own in steps]
+            steps = interleaved(steps, kernels, end, points)
         steps = [with_meetings(own, points) for own in steps]
         streams = [streams_of(own, machine.smem_bytes, end, core) for core, own in enumerate(steps)]
         choices.append((make_schedules(streams, machine, end), steps))
@@ -198,17 +198,27 @@ def _stored(lowered, inside):
     return list(stored.values())
 
 
-def _addresses(layers, places, kept, base):
+def _ends(layers, kernel_room):
+    """For each layer the last one before which it may end: a kernel with room of its own runs beside those after it."""
+    numbers = range(len(layers))
+    if not kernel_room:
+        return numbers
+    return [next((after - 1 for after in numbers[number + 1 :]
+                  if any(place.name == layer.output.name for place in layers[after].brought)), number)
+            if layer.kernel else number for number, layer in enumerate(layers)]  # fmt: skip
+
+
+def _addresses(layers, places, kept, base, ends):
     """Addresses of tensors in global memory from ``base`` on, by name, and the end of all.
 
-    A tensor that is not read any more leaves its room to others. Those in ``kept`` stay.
+    A tensor that is not read any more when its last reader ends leaves its room to others. Those in ``kept`` stay.
     """
     lives = {place.name: [len(layers), -1] for place in places}
     for number, layer in enumerate(layers):
         if layer.output.name in lives:
             lives[layer.output.name][0] = min(lives[layer.output.name][0], number)
         for name in {place.name for place in (layer.output, *layer.brought)} & lives.keys():
-            lives[name][1] = max(lives[name][1], number)
+            lives[name][1] = max(lives[name][1], ends[number])
     for name in kept:
         lives[name] = [-1, len(layers)]
     tensors, end = {}, base
