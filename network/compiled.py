@@ -19,7 +19,7 @@ from .lower.lowering import lower
 from .lower.rows import lacks_kernel
 from .machine import MACHINES, Machine
 from .plan.explanation import explain
-from .plan.instructions import BROUGHT, MEETINGS, READY
+from .plan.instructions import MEETINGS
 from .plan.plan import make_plan
 from .words import memory_image, starts_of, words_of
 
@@ -205,7 +205,7 @@ class Compiled:
 def shared_memory(machine):
     """Shared memory of a core before its program, a uint8 array: in a cluster the barriers of meetings are ready."""
     smem = np.zeros(machine.smem_bytes, np.uint8)
-    for address in (*MEETINGS, *READY, *BROUGHT) if machine.cores > 1 else ():
+    for address in range(MEETINGS.start, machine.barriers, 8):
         Barrier(pending=1, expected=1).write(smem, address)
     return smem
 

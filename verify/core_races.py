@@ -2,11 +2,13 @@
 
 Each program is searched alone (``verify/races.py``). Beside that, a core may access what another one writes only if
 meetings are between (docs/many_cores.md, "Meetings"): the other one has come to a meeting when its store was written,
-or its load had landed, and this one has waited for the meeting. A multicast may write only where all cores have said
-that they are ready.
+or its load had landed, and this one has waited for the meeting. A multicast may write only where all cores of its group
+have said that they are ready.
 """
 
 from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,9 +20,9 @@ from .races import Races
 
 __all__ = ["find_core_races"]
 
-#: Barriers in shared memory (docs/many_cores.md, "The host"), each kind in turn: of meetings, of cores that are ready
-#: for multicasts, and of multicasts.
-_MEETINGS, _READY, _BROUGHT = range(128, 144, 8), range(144, 176, 8), range(176, 208, 8)
+#: Barriers in shared memory (docs/many_cores.md, "The host"), each kind in turn: of meetings, and for each group of
+#: cores that has multicasts, of cores that are ready for them, and of the multicasts.
+_MEETINGS, _GROUPS, _GROUP_BYTES, _TURNS = range(144, 160, 8), 160, 64, 4
 
 
 def find_core_races(programs, memory, smem_bytes):
@@ -35,14 +37,31 @@ def find_core_races(programs, memory, smem_bytes):
     smem_bytes : int
         Of each core.
     """
-    casts, cores = [], []
+    groups, cores = {}, []
     for core, words in enumerate(programs):
-        cores.append(_CoreRaces(core, len(programs), casts, memory, smem_bytes))
+        cores.append(_CoreRaces(core, len(programs), groups, memory, smem_bytes))
         cores[-1].run(words)
     found = [f"core {core}, {text}" for core, each in enumerate(cores) for text in each.found]
-    if any(each.ready != len(casts) for each in cores):
-        found.append(f"{len(casts)} multicasts, and cores are ready for {[each.ready for each in cores]}")
+    for number, group in groups.items():
+        ready = {core: cores[core].ready[number] for core in range(len(cores)) if group.mask >> core & 1}
+        if set(ready.values()) != {len(group.casts)}:
+            found.append(f"{len(group.casts)} multicasts of group {number}, and cores are ready for {ready}")
     return found + list(_between(cores, len(memory)))
+
+
+@dataclass
+class _Group:
+    """Cores with multicasts of their own: a mask, the core that issues them, and what each writes.
+
+    Attributes
+    ----------
+    casts : list of list of (slice, int, int)
+        Of each multicast the transfers: bytes of shared memory, how many, and the barrier.
+    """
+
+    mask: int
+    core: int
+    casts: list = field(default_factory=list)
 
 
 class _CoreRaces(Races):
@@ -52,35 +71,38 @@ class _CoreRaces(Races):
     ----------
     core, cores : int
         Its number, and how many there are.
-    casts : list of list of (slice, int, int)
-        Of each multicast what it writes, its bytes and its barrier; the first core adds them.
+    groups : dict of int to _Group
+        By number; the core that issues the multicasts of a group comes before the others, and adds it.
     """
 
-    def __init__(self, core, cores, casts, memory, smem_bytes):
-        super().__init__(memory, smem_bytes)
-        self.core, self._cores, self._casts = core, cores, casts
-        self.met = self.ready = 0  # meetings that the core has waited for; multicasts it, or all cores, are ready for
+    def __init__(self, core, cores, groups, memory, smem_bytes):
+        received = [_cast(number) for number, group in groups.items() if group.mask >> core & 1]
+        super().__init__(memory, smem_bytes, ("load", *received))
+        self.core, self._cores, self._groups = core, cores, groups
+        self.met, self.ready = 0, Counter()  # meetings waited for; multicasts of each group that there is room for
         self.arrivals = []  # of each meeting: the last store that is written, the last load that has landed
         self.accesses = []  # to global memory: word, kind, number, bytes, meetings before
-        self._open = False  # a multicast of which more transfers follow
+        self._sent, self._open = 0, False  # cores of the last multicast, and whether more transfers of it follow
 
     def _barrier(self, index, operation, barrier, value, **fields):
-        if barrier in _MEETINGS or barrier in _READY:
+        group, kind, turn = _part(barrier)
+        if kind in ("meeting", "ready"):
             if operation == BarrierOp.TRY_WAIT:
-                self._wait_for_cores(index, barrier, value)
+                self._wait_for_cores(index, group, turn, value)
             return
         super()._barrier(index, operation, barrier, value, **fields)
 
-    def _wait_for_cores(self, index, barrier, value):
-        """The program waits for a meeting, or until all cores are ready for a multicast: each in turn."""
-        of_meeting = barrier in _MEETINGS
-        places, count = (_MEETINGS, self.met) if of_meeting else (_READY, self.ready)
-        turn, place = divmod(count, len(places))
-        if (barrier, value) != (places[place], turn & 1):
+    def _wait_for_cores(self, index, group, turn, value):
+        """The program waits for a meeting, or until a group is ready for a multicast: each in turn."""
+        count, turns = (self.met, len(_MEETINGS)) if group is None else (self.ready[group], _TURNS)
+        if (turn, value) != (count % turns, count // turns & 1):
             self.found.append(f"word {index}: a wait that is not for number {count}")
-        if of_meeting and count >= len(self.arrivals):
+        if group is not None:
+            self.ready[group] += 1
+            return
+        if count >= len(self.arrivals):
             self.found.append(f"word {index}: a wait for a meeting that the core has not come to")
-        self.met, self.ready = (count + 1, self.ready) if of_meeting else (self.met, count + 1)
+        self.met += 1
 
     def _command(self, index, word):
         delivery = DELIVERY.unpack(word & (1 << WORD_BITS) - 1)
@@ -88,37 +110,47 @@ class _CoreRaces(Races):
             super()._command(index, word)
             return
         fields = BLOCK.unpack(word)
-        signal = COMMAND.unpack(word)["opcode"] == Opcode.COPY_BLOCK and fields["source_space"] == Space.SHARED
-        if signal and delivery["cores"] == (1 << self._cores) - 1:
+        if COMMAND.unpack(word)["opcode"] != Opcode.COPY_BLOCK or fields["source_space"] != Space.SHARED:
+            self._sent = delivery["cores"]
+            super()._command(index, word)
+            return
+        group, kind, turn = _part(fields["barrier"])
+        if kind == "meeting" and delivery["cores"] == (1 << self._cores) - 1:
             if len(self.arrivals) != self.met:
                 self.found.append(f"word {index}: the core comes to a meeting before it has waited for the one before")
-            landed = self.known["load"]
-            self.arrivals.append((self.held["written"], landed))
-        elif signal:
-            if self.ready >= len(self._casts):
-                self.found.append(f"word {index}: the core is ready for a multicast that never comes")
-            else:
-                for near, size, barrier in self._casts[self.ready]:
-                    self._load(index, near, None, size, barrier, "cast")
-            self.ready += 1
+            self.arrivals.append((self.held["written"], self.known["load"]))
+        elif kind == "ready":
+            self._get_ready(index, group, turn, delivery["cores"])
         else:
-            self._cast(index, word)
+            self.found.append(f"word {index}: a signal that nobody waits for")
 
-    def _cast(self, index, word):
-        """A transfer of a multicast of the first core."""
-        if not self._open:
-            self._casts.append([])
-            if self.ready != len(self._casts):
-                self.found.append(f"word {index}: a multicast for which not all cores are ready")
-        super()._command(index, word)
+    def _get_ready(self, index, number, turn, cores):
+        """The core says to ``cores`` that it is ready for the next multicast of a group."""
+        group, count = self._groups.get(number), self.ready[number]
+        self.ready[number] += 1
+        if group is None or count >= len(group.casts) or not group.mask >> self.core & 1:
+            self.found.append(f"word {index}: the core is ready for a multicast that never comes")
+            return
+        if (cores, turn) != (1 << group.core, count % _TURNS):
+            self.found.append(f"word {index}: the core that issues multicasts of group {number} does not hear of it")
+        for near, size, barrier in group.casts[count]:
+            self._load(index, near, None, size, barrier, _cast(number))
 
     def _load(self, index, near, far, size, barrier, kind="load"):
-        casting = kind == "load" and barrier in _BROUGHT
+        number, part, turn = _part(barrier)
+        if kind == "load" and part == "multicast":
+            group = self._groups.setdefault(number, _Group(self._sent, self.core))
+            if not self._open:
+                group.casts.append([])
+                if (self.ready[number], turn) != (len(group.casts), (len(group.casts) - 1) % _TURNS):
+                    self.found.append(f"word {index}: a multicast for which not all cores are ready")
+            if (group.mask, group.core) != (self._sent, self.core):
+                self.found.append(f"word {index}: a multicast to other cores than those of group {number}")
+            group.casts[-1].append((near, size, barrier))
         super()._load(index, near, far, size, barrier, kind)
-        if casting:
-            self._casts[-1].append((near, size, barrier))
-            self._open = self.expected[barrier] != 0
         if kind == "load":
+            if part == "multicast":
+                self._open = self.expected[barrier] != 0
             self.accesses.append((index, "load", self.count["load"] - 1, far, self.met))
 
     def _store(self, index, near, far):
@@ -129,6 +161,22 @@ class _CoreRaces(Races):
         """The first meeting to which the core came when a store was written, or a load had landed."""
         place = 0 if kind == "store" else 1
         return bisect_left(self.arrivals, number, key=lambda arrival: arrival[place])
+
+
+def _cast(number):
+    """The kind of loads that another core issues for a group: they land in order."""
+    return f"multicast {number}"
+
+
+def _part(barrier):
+    """The group of a barrier, what it counts, and its turn."""
+    if barrier in _MEETINGS:
+        return None, "meeting", _MEETINGS.index(barrier)
+    if barrier is None or barrier < _GROUPS:
+        return None, None, 0
+    number, place = divmod(barrier - _GROUPS, _GROUP_BYTES)
+    turn = place // 8
+    return number, "ready" if turn < _TURNS else "multicast", turn % _TURNS
 
 
 def _between(cores, size):

@@ -55,15 +55,16 @@ def find_races(words, memory, smem_bytes):
 class Races:
     """The search in the program of a core: ``found`` holds what it has found."""
 
-    def __init__(self, memory, smem_bytes):
+    def __init__(self, memory, smem_bytes, loads=("load",)):
         self.memory = memory
         engines = "job reads", "job weights", "job writes", "kernel reads", "kernel writes"
-        self.smem = _Memory(smem_bytes, "load", "cast", *engines, "store")
+        self.smem = _Memory(smem_bytes, *loads, *engines, "store")
         self.gmem = _Memory(len(memory), "load", "store")
         self.kernels = KernelAccesses(memory)
-        self.count = {"load": 0, "cast": 0, "job": 0, "kernel": 0, "store": 0}
+        self.loads = loads
+        self.count = dict.fromkeys((*loads, "job", "kernel", "store"), 0)
         # What the program knows to have ended; of stores, and of weights of jobs: to have been read.
-        self.known = {"load": -1, "cast": -1, "job": -1, "weights": -1, "kernel": -1, "store": -1}
+        self.known = dict.fromkeys((*loads, "job", "weights", "kernel", "store"), -1)
         self.held = {"read": -1, "written": -1}  # stores that what follows in the access unit is behind
         self.behind = []  # of each load: stores that have been read when it lands
         self.barriers, self.expected = {}, {}
@@ -118,8 +119,8 @@ class Races:
             self.known["job"] = max(self.known["job"], step - 1)
 
     def _landed(self):
-        """The last loads that have landed: own ones, and multicasts of another core."""
-        return {"load": self.known["load"], "cast": self.known["cast"]}
+        """The last loads that have landed, of each kind."""
+        return {kind: self.known[kind] for kind in self.loads}
 
     def _job(self, index, job):
         fields = JOB.unpack(job)
@@ -187,7 +188,7 @@ class Races:
             self._store(index, near, far)
 
     def _load(self, index, near, far, size, barrier, kind="load"):
-        """A load, or a multicast of another core, which has no ``far``."""
+        """A load, or a multicast of another core, of another kind, which has no ``far``."""
         number = self.count[kind]
         known = {"job reads": self.known["job"], "job weights": self.known["weights"], "job writes": self.known["job"],
                  "kernel reads": self.known["kernel"], "kernel writes": self.known["kernel"],

@@ -16,19 +16,17 @@ _WRITES = 1.9
 
 
 class CoreCosts(BandCosts):
-    """Costs of bands of the first core, and machines with what it gets of the port.
+    """Costs of bands of the first core, and how many cores use the port for other weights, sources and results at once.
 
-    Cores that share a layer by rows get its weights by multicast if all have rows; those that share it by channels get
-    what is common.
+    ``way`` says how many cores share the rows and the channels, ``common`` which sources are the same for all cores
+    that make the same rows.
     """
 
-    def __init__(self, layer, machine, spans, common):
+    def __init__(self, layer, machine, spans, way, common):
         super().__init__(layer, machine.conv, spans)
-        self.machine, self.spans, share = machine, spans, machine.share
-        busy = spans[-1][0] < spans[-1][1]
-        self.weights = machine if common is None and busy else share
-        self.pixels = [machine if each else share for each in common or [False] * len(layer.sources)]
-        self.results = share
+        rows, channels = way
+        self.machine, self.spans, self.results, self.weights = machine, spans, machine.cores, channels
+        self.pixels = [rows if each else machine.cores for each in common]
 
 
 def _in_turn(work, load, stored, soon, buffers):
@@ -39,9 +37,9 @@ def _in_turn(work, load, stored, soon, buffers):
     return max(load, ceil((work + max(load * 5 / 4, stored) + soon) / buffers))
 
 
-def _bus(size, machine):
-    """Cycles of the bus for ``size`` contiguous bytes."""
-    return transfer_cycles(None, size, machine)
+def _bus(size, machine, users=1):
+    """Cycles of the bus for ``size`` contiguous bytes of each of some users."""
+    return transfer_cycles(None, size, machine, users)
 
 
 def expected_cycles(layer, split, costs, room):
@@ -51,20 +49,21 @@ def expected_cycles(layer, split, costs, room):
     """
     machine, height = costs.machine, costs.spans[0][1]
     soon = machine.latency + _ISSUE + HANDED + (_TOLD if machine.cores > 1 else 0)
-    units = [(jobs, last, _bus(size, costs.weights), number) for jobs, last, size, number in costs.units(split.units)]
-    weights = sum(load * number for *_, load, number in units)
+    units = [(jobs, last, _bus(size, machine, costs.weights), _bus(size, machine), number)
+             for jobs, last, size, number in costs.units(split.units)]  # fmt: skip
+    weights = sum(load * number for *_, load, _, number in units)
     loads = list(zip(layer.sources, split.input_bytes, costs.pixels, strict=True))
-    brought = sum(transfer_cycles(*load) for load in loads)
-    stored = transfer_cycles(layer.output, split.output_bytes, costs.results)
+    brought = sum(transfer_cycles(place, size, machine, users) for place, size, users in loads)
+    stored = transfer_cycles(layer.output, split.output_bytes, machine, costs.results)
     # What shared memory is busy for, whatever the share of the port.
-    near_weights = sum(_bus(size, machine) * number for *_, size, number in costs.units(split.units))
+    near_weights = sum(alone * number for *_, alone, number in units)
     near_brought = sum(transfer_cycles(place, size, machine) for place, size, _ in loads)
     near_stored = transfer_cycles(layer.output, split.output_bytes, machine)
     words = moved(layer.output, split.output_bytes, machine.bus_bytes)
     total, count = 0, ceil(height / split.rows) * layer.output.batch
     for rows, again, repeated in costs.bands(split.rows, split.resident):
         work, own_cycles, reads, writes, before = 0, 0, 0, 0, 0
-        for jobs, last, load, number in units:
+        for jobs, last, load, alone, number in units:
             job = costs.turn(rows)
             for (part, channels), times in jobs.items():
                 cost = costs.job(part, channels, rows)
@@ -76,7 +75,9 @@ def expected_cycles(layer, split, costs, room):
                     before += times * (cost.reads - cost.cycles)
             if again and not split.resident:
                 cost = costs.job(*last, rows)
-                load = _in_turn(job - costs.turn(rows) - cost.cycles + cost.held, load, 0, soon, split.slots)
+                held = job - costs.turn(rows) - cost.cycles + cost.held
+                # Cores ask for their weights at different times.
+                load = max(load, _in_turn(held, (load + alone) / 2, 0, soon, split.slots))
             work += number * (max(job, load) if again else job)
         # Shared memory reads for jobs and stores alternately, and writes loads and results. Each word of a store
         # counts, though a line has several: a layer that reads nearly always is slower than its reads.
@@ -85,7 +86,7 @@ def expected_cycles(layer, split, costs, room):
         port = max(brought + (weights if again else 0), stored)
         ports = max(reads + near_stored, writes, landed, ceil((writes + landed) / _WRITES), port)
         # Ranges of one band use two sets of buffers alternately, also for weights.
-        turns, load = (split.depth, brought) if count > 1 else (2, brought + weights)
+        turns, load = (split.depth, brought) if count > 1 else (2, brought + (weights if split.resident else 0))
         turn = _in_turn(max(work, ports), load, beside, soon, turns) if turns > 1 else 0
         if turns == 1 and layer.first:
             # Loads and stores of one of both layers go on while the other one is computed.
@@ -105,5 +106,5 @@ def expected_cycles(layer, split, costs, room):
     if split.room <= room // 2:
         return total + ends, ends
     first_bytes = split.image.table_bytes + split.units[0].end - split.units[0].start
-    waited = _bus(first_bytes, costs.weights) + machine.latency
-    return total + ends + 2 * waited + (HANDED if first == FOLLOWS else 0), 0
+    waited = _bus(first_bytes, machine, costs.weights) + machine.latency
+    return total + ends + waited + (HANDED if first == FOLLOWS else 0), 0

@@ -55,20 +55,20 @@ class Together:
 
     def free(self, cast, core, time):
         """A core is ready for a multicast."""
-        self._add(self._ready, cast, core, time)
+        self._add(self._ready, cast.number, core, time)
 
     def all_free(self, cast):
-        """When all cores but the first one are ready for a multicast; None if not all are known to be."""
-        return self._all(self._ready, cast, self.cores - 1)
+        """When all cores of its group but the first one are ready for a multicast; None if not all are known to be."""
+        return self._all(self._ready, cast.number, len(cast.cores) - 1)
 
     def bring(self, cast, time):
         """The bytes of a multicast land."""
-        self._brought[cast] = time
+        self._brought[cast.number] = time
         self.events += 1
 
-    def brought(self, cast):
+    def brought(self, number):
         """When they do; None if it is not known."""
-        return self._brought.get(cast)
+        return self._brought.get(number)
 
     def _add(self, times, number, core, time):
         times.setdefault(number, {})[core] = time

@@ -149,10 +149,10 @@ def moved(place, size, bus_bytes):
     return ceil(size // place.pixel_pitch * (words + bool(place.gap)))
 
 
-def transfer_cycles(place, size, machine):
+def transfer_cycles(place, size, machine, users=1):
     """Cycles of a transfer of ``size`` bytes of shared memory with rows of a tensor.
 
-    The bus limits them, or the number of bursts in flight.
+    The bus limits them, for as many ``users`` as have such transfers at once, or the number of bursts in flight.
     """
     burst_bytes = machine.burst * machine.bus_bytes
     if not isinstance(place, Cut):
@@ -161,7 +161,7 @@ def transfer_cycles(place, size, machine):
         run = 1 if not _adjoins(place) else place.width  # contiguous pixels
         bursts = size // place.pixel_pitch / run * ceil(run * place.channels / burst_bytes)
     answers = bursts * (machine.latency + _ANSWER) / machine.outstanding
-    return ceil(max(moved(place, size, machine.bus_bytes), answers))
+    return ceil(max(users * moved(place, size, machine.bus_bytes), answers))
 
 
 def _adjoins(place):

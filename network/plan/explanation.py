@@ -3,7 +3,6 @@
 from math import ceil
 
 from ..lower.places import Cut, Held
-from .tiles import CHANNELS, ROWS
 
 __all__ = ["explain"]
 
@@ -60,8 +59,10 @@ def explain(plan, words, memory_bytes):
 
 def _way(tiles):
     """How cores share a layer: those of kernels and moves share the rows, or bytes, of the output."""
-    outputs = [share[0][0].output for share in tiles if share]
-    return CHANNELS if any(output != outputs[0] for output in outputs) else ROWS
+    firsts = [share[0] for share in tiles if share]
+    channels = any(part.output != firsts[0][0].output for part, _ in firsts)
+    rows = not channels or any(split.span != firsts[0][1].span for _, split in firsts)
+    return " and ".join(name for name, shared in (("rows", rows), ("channels", channels)) if shared)
 
 
 def _cut(layer, tiles):

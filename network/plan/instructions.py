@@ -7,20 +7,21 @@ from ..lower.places import BLOCK
 from .steps import Transfer
 
 __all__ = [
-    "BROUGHT", "JOBS", "LOADS", "MEETINGS", "READY", "SCRATCH", "TOKEN", "Barrier", "Command", "Commit", "Hold",
-    "Instructions", "Job", "KernelCall", "Signal", "Span", "WaitKernels", "free_barrier", "job_barrier", "load_barrier",
+    "JOBS", "LOADS", "MEETINGS", "SCRATCH", "TOKEN", "TURNS", "Barrier", "Command", "Commit", "Hold", "Instructions",
+    "Job", "KernelCall", "Signal", "Span", "WaitKernels", "cast_barrier", "job_barrier", "load_barrier",
+    "ready_barrier",
 ]  # fmt: skip
 
 #: Barriers of loads, and pairs of barriers of jobs: of their ends, and of when their weights have been read. They lie
 #: one after the other from address 0 of shared memory on; then the block that fences load.
 LOADS, JOBS = 8, 3
 SCRATCH = 8 * (LOADS + 2 * JOBS)
-#: In a cluster: barriers of meetings, of cores that are ready for multicasts, and of multicasts, each of which take
-#: turns. All must be ready for one arrival before any program starts. Then 16 bytes that are copied to signal to cores.
-MEETINGS = range(SCRATCH + BLOCK, SCRATCH + BLOCK + 16, 8)
-READY = range(MEETINGS.stop, MEETINGS.stop + 32, 8)
-BROUGHT = range(READY.stop, READY.stop + 32, 8)
-TOKEN = BROUGHT.stop
+#: In a cluster: 16 bytes that are copied to signal to cores, then barriers of meetings, then for each group of cores
+#: those of cores that are ready for a multicast, and of multicasts. Each kind takes turns. All must be ready for one
+#: arrival before any program starts.
+TOKEN = SCRATCH + BLOCK
+MEETINGS = range(TOKEN + BLOCK, TOKEN + BLOCK + 16, 8)
+TURNS = 4
 
 
 class Barrier(NamedTuple):
@@ -118,17 +119,22 @@ class Span:
     receivers: int = 1
 
 
-def free_barrier(cast):
-    """Where the first core counts others that are ready for a multicast.
+def ready_barrier(cast):
+    """Where the first core of a group counts others that are ready for a multicast.
 
     A core is not ready for a multicast before it has got the one that had the same barrier.
     """
-    return READY[cast % len(READY)]
+    return MEETINGS.stop + 8 * (2 * TURNS * cast.group + cast.turn % TURNS)
 
 
-def load_barrier(kind, place):
-    """Where the barrier of a load for this core alone lies, or of a multicast."""
-    return 8 * (place % LOADS) if kind == "load" else BROUGHT[place % len(BROUGHT)]
+def cast_barrier(cast):
+    """Where the barrier of a multicast lies in each core of its group."""
+    return ready_barrier(cast) + 8 * TURNS
+
+
+def load_barrier(place):
+    """Where the barrier of a load for this core alone lies."""
+    return 8 * (place % LOADS)
 
 
 def job_barrier(number):

@@ -1,17 +1,20 @@
 """Loads that several cores share, and where cores wait for each other (docs/many_cores.md, "Meetings")."""
 
 from bisect import bisect_left
+from collections import Counter
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 
 import numpy as np
 
 from ..lower.places import BLOCK
-from .steps import Load, Meet, Store, far_blocks
+from .steps import Cast, Load, Meet, Store, far_blocks, order_of
 
 __all__ = ["find_meetings", "share_loads", "with_meetings"]
 
 
-def share_loads(steps, kernels):
-    """Makes multicasts of loads that all cores have in common, in the same order.
+def share_loads(steps, kernels, groups):
+    """Makes multicasts of loads that several cores have in common.
 
     Parameters
     ----------
@@ -19,27 +22,50 @@ def share_loads(steps, kernels):
         Of each core. Loads are changed.
     kernels : set of int
         Numbers of layers whose order may differ between cores.
+    groups : int
+        The most groups of cores; those that save most words have multicasts.
     """
-    count = 0
+    shared, saved = [], Counter()  # loads by core of each multicast, in order; bytes that groups need not read again
     for layer in sorted({step.layer for own in steps for step in own} - kernels):
         keys = [_keys(own, layer) for own in steps]
-        shared = [key for key in keys[0] if all(key in others for others in keys[1:])]
-        if any([key for key in others if key in keys[0]] != shared for others in keys[1:]):
-            continue
-        for key in shared:
-            for others in keys:
-                others[key].cast = count
-            count += 1
+        cores = {key: tuple(core for core, own in enumerate(keys) if key in own) for own in keys for key in own}
+        for key in _in_order(keys, cores):
+            shared.append({core: keys[core][key] for core in cores[key]})
+            saved[cores[key]] += (len(cores[key]) - 1) * sum(each.size for each in key[0])
+    numbers = {cores: number for number, (cores, _) in enumerate(saved.most_common(groups))}
+    turns = Counter()
+    for loads in shared:
+        cores = tuple(loads)
+        if cores in numbers:
+            cast = Cast(turns.total(), cores, numbers[cores], turns[cores])
+            turns[cores] += 1
+            for load in loads.values():
+                load.cast = cast
+
+
+def _in_order(keys, cores):
+    """The loads of a layer that several cores have, in an order that is that of each core; none if there is none."""
+    before = TopologicalSorter()
+    for own in keys:
+        shared = [key for key in own if len(cores[key]) > 1]
+        for key, following in pairwise([*shared, None]):
+            before.add(key)
+            if following:
+                before.add(following, key)
+    try:
+        return list(before.static_order())
+    except CycleError:
+        return []
 
 
 def _keys(steps, layer):
     """The loads of a layer by their transfers, and by how many equal ones came before."""
-    seen, keys = {}, {}
+    seen, keys = Counter(), {}
     for step in steps:
         if isinstance(step, Load) and step.layer == layer:
             transfers = tuple(step.transfers)
-            seen[transfers] = seen.get(transfers, -1) + 1
             keys[transfers, seen[transfers]] = step
+            seen[transfers] += 1
     return keys
 
 
@@ -59,8 +85,8 @@ def find_meetings(steps, gmem_bytes):
     layers = {}
     for core, own in enumerate(steps):
         for step in own:
-            # A multicast is a load of the first core.
-            if isinstance(step, Store) or (isinstance(step, Load) and (core == 0 or step.cast < 0)):
+            # A multicast is a load of the core that issues it.
+            if isinstance(step, Store) or (isinstance(step, Load) and order_of(step, core) < 0):
                 layers.setdefault(step.layer, []).append((core, step))
     points = []  # layers after which cores meet
     for layer in sorted(layers):

@@ -1,7 +1,7 @@
 """One program of streams of steps: whatever can begin first comes first (docs/network.md, "The program")."""
 
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -11,13 +11,12 @@ from ..lower.places import BLOCK
 from .costs import HANDED, instruction_cycles, moved, transfer_cycles
 from .entries import Entries
 from .instructions import (
-    BROUGHT,
     JOBS,
     LOADS,
     MEETINGS,
-    READY,
     SCRATCH,
     TOKEN,
+    TURNS,
     Barrier,
     Command,
     Commit,
@@ -28,11 +27,12 @@ from .instructions import (
     Signal,
     Span,
     WaitKernels,
-    free_barrier,
+    cast_barrier,
     job_barrier,
     load_barrier,
+    ready_barrier,
 )
-from .steps import Fence, Segment, Transfer, is_cast
+from .steps import Fence, Segment, Transfer, cast_of, order_of
 
 __all__ = ["Schedule"]
 
@@ -84,8 +84,10 @@ class Schedule:
     def __post_init__(self):
         self._counts = dict.fromkeys(("load", "conv", "pe", "store", "meet"), 0)  # steps that have been handed over
         self._ends = {"load": [], "conv": [], "weights": [], "pe": [], "store": [], "written": []}
-        self._known = {"load": -1, "cast": -1, "conv": -1, "weights": -1, "pe": -1, "meet": -1}
-        self._issued = {"load": [], "cast": []}  # loads for this core alone, and multicasts, by their numbers
+        self._known = {"conv": -1, "weights": -1, "pe": -1, "meet": -1}
+        # How many loads of each order are known to have landed; numbers of loads for this core alone (None), and of the
+        # multicasts of each group.
+        self._landed, self._issued = Counter(), defaultdict(list)
         self._words_a_word = ceil(WORD_BYTES / self.machine.bus_bytes)
         # What the processing engine holds: kernels by their index, the lookup memory, and segments.
         self._kernels, self._table, self._entries = {}, (), Entries(self.machine.pe)
@@ -153,14 +155,15 @@ class Schedule:
         elif name in ("load", "store") and not isinstance(step, Fence):
             if step.met >= 0:
                 times.append(self.together.all_met(step.met))
-            if self.core == 0 and is_cast(step):
-                times.append(self.together.all_free(step.cast))
+            if (cast := cast_of(step)) and cast.cores[0] == self.core:
+                times.append(self.together.all_free(cast))
         return None if None in times else max(times)
 
     def _before(self, step):
         """The load that had the barrier of the next load before, in a tuple, or none."""
-        kind, count = ("cast", len(BROUGHT)) if is_cast(step) else ("load", LOADS)
-        return self._issued[kind][-count:][:1] if len(self._issued[kind]) >= count else ()
+        cast = cast_of(step)
+        count, issued = TURNS if cast else LOADS, self._issued[cast and cast.group]
+        return issued[-count:][:1] if len(issued) >= count else ()
 
     def _end(self, kind, number):
         """When a step has ended; None if another core brings its bytes and has not yet handed that over."""
@@ -196,13 +199,13 @@ class Schedule:
     def _wait_for_loads(self, numbers):
         """The program waits for loads, if it does not know that they have landed."""
         for number in numbers:
-            kind = "cast" if is_cast(self.streams.loads[number][0]) else "load"
-            if number > self._known[kind]:
-                place = bisect_left(self._issued[kind], number)
-                turn = place // (LOADS if kind == "load" else len(BROUGHT))
-                self._add(Barrier("try_wait", load_barrier(kind, place), turn & 1))
-                for each in ("load", "cast") if self.core == 0 else (kind,):
-                    self._known[each] = max(self._known[each], number)
+            step = self.streams.loads[number][0]
+            cast, order = cast_of(step), order_of(step, self.core)
+            if number >= self._landed[order]:
+                place = cast.turn if cast else bisect_left(self._issued[None], number)
+                barrier, turns = (cast_barrier(cast), TURNS) if cast else (load_barrier(place), LOADS)
+                self._add(Barrier("try_wait", barrier, place // turns & 1))
+                self._landed[order] = number + 1
                 self.cycles = max(self.cycles, self._end("load", number))
 
     def _wait_for_cores(self, number):
@@ -237,37 +240,37 @@ class Schedule:
         number = self._counts["load"]
         if not isinstance(step, Fence):
             self._wait_for_cores(step.met)
-        kind = "cast" if is_cast(step) else "load"
+        cast = cast_of(step)
         self._wait_for_loads(self._before(step))
-        self._issued[kind].append(number)
+        issued = self._issued[cast and cast.group]
+        issued.append(number)
         self._wait("conv", jobs)
         self._wait("weights", weights)
         self._wait("pe", calls)
         self._hold("written", written)
         self._hold("read", read)
         transfers = [Transfer(SCRATCH, BLOCK, self.source)] if isinstance(step, Fence) else step.transfers
-        barrier = load_barrier(kind, len(self._issued[kind]) - 1)
+        barrier = cast_barrier(cast) if cast else load_barrier(len(issued) - 1)
         self._add(Barrier("expect_tx", barrier, sum(transfer.size for transfer in transfers)))
         self._add(Barrier("arrive", barrier, 1))
-        cast = kind == "cast"
-        if cast and self.core:
-            self._add(Signal(TOKEN, SCRATCH, free_barrier(step.cast), 1))
-            self.together.free(step.cast, self.core, max(self.cycles, self._free["queue"]) + _SIGNAL_CYCLES)
-            self._ends["load"].append(-1 - step.cast)
+        if cast and cast.cores[0] != self.core:
+            self._add(Signal(TOKEN, SCRATCH, ready_barrier(cast), 1 << cast.cores[0]))
+            self.together.free(cast, self.core, max(self.cycles, self._free["queue"]) + _SIGNAL_CYCLES)
+            self._ends["load"].append(-1 - cast.number)
             return
         if cast:
-            self._wait_for_room(step.cast)
-        end = self._transfer("load", step.layer, transfers, barrier, self.together.everyone if cast else 0)
+            self._wait_for_room(cast)
+        end = self._transfer("load", step.layer, transfers, barrier, cast.mask if cast else 0)
         self._ends["load"].append(end + self.machine.latency)
         if cast:
-            self.together.bring(step.cast, end + self.machine.latency)
+            self.together.bring(cast, end + self.machine.latency)
 
     def _wait_for_room(self, cast):
-        """The program of the first core waits until a multicast may write in all others."""
-        barrier = free_barrier(cast)
-        self._add(Barrier("expect_tx", barrier, BLOCK * (self.together.cores - 1)))
+        """The program of the first core of a group waits until a multicast may write in all others."""
+        barrier = ready_barrier(cast)
+        self._add(Barrier("expect_tx", barrier, BLOCK * (len(cast.cores) - 1)))
         self._add(Barrier("arrive", barrier, 1))
-        self._add(Barrier("try_wait", barrier, cast // len(READY) & 1))
+        self._add(Barrier("try_wait", barrier, cast.turn // TURNS & 1))
         self.cycles = max(self.cycles, self.together.all_free(cast))
 
     def _conv(self, step, loads, calls):

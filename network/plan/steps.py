@@ -14,8 +14,8 @@ from tilewright.spec.conv import ConvOperation
 from ..lower.places import BLOCK, Cut
 
 __all__ = [
-    "Call", "Code", "Fence", "Jobs", "Load", "Map", "Meet", "Segment", "Store", "Streams", "Touched", "Transfer",
-    "block", "far_blocks", "is_cast", "streams_of",
+    "Call", "Cast", "Code", "Fence", "Jobs", "Load", "Map", "Meet", "Segment", "Store", "Streams", "Touched",
+    "Transfer", "block", "cast_of", "far_blocks", "order_of", "streams_of",
 ]  # fmt: skip
 
 _NONE = -1
@@ -71,6 +71,30 @@ def block(far, near, size):
     return Transfer(near, size, far)
 
 
+class Cast(NamedTuple):
+    """A load that a group of cores has in common: the first of them brings the bytes to all of them.
+
+    Attributes
+    ----------
+    number : int
+        Of all multicasts.
+    cores : tuple of int
+    group : int
+    turn : int
+        How many multicasts of the group come before.
+    """
+
+    number: int
+    cores: tuple
+    group: int
+    turn: int
+
+    @property
+    def mask(self):
+        """The cores as a mask."""
+        return sum(1 << core for core in self.cores)
+
+
 @dataclass(eq=False)
 class Load:
     """Transfers from global to shared memory that are waited for together.
@@ -81,14 +105,14 @@ class Load:
     layer : int
     met : int
         The meeting of all cores that comes before; -1 for none.
-    cast : int
-        Number of the multicast by which the first core brings the bytes to all cores; -1: each loads its own.
+    cast : Cast or None
+        None: the core loads the bytes for itself alone.
     """
 
     transfers: list
     layer: int = 0
     met: int = _NONE
-    cast: int = _NONE
+    cast: Cast | None = None
 
 
 @dataclass(eq=False)
@@ -225,8 +249,8 @@ class Streams:
         The last jobs that touch the destination, the last jobs that signal when they have read weights there, the last
         call that touches it, the store that reads it, the store that writes the source; -1 for none.
     jobs : list of (Jobs, loads, calls)
-        The last loads that must have landed before, a tuple: loads that one core issues land in order. And the last
-        call that must have ended.
+        The last loads that must have landed before, a tuple with at most one of each order (:func:`order_of`). And the
+        last call that must have ended.
     calls : list of (Call, loads)
     stores : list of (Store, jobs, loads, calls)
     meets : list of (Meet, loads, stores)
@@ -259,18 +283,18 @@ class Touched:
 def streams_of(steps, smem_bytes, gmem_bytes, core=0):
     """The :class:`Streams` of the steps of a core, which are correct when they are executed one after the other."""
     used, read_early, written_near, called, stored = (Touched(smem_bytes) for _ in range(5))
-    landed = _Landed(smem_bytes, core)
     fetched, written_far = (Touched(gmem_bytes) for _ in range(2))
     loads, jobs, calls, stores, meets, fences = [], [], [], [], [], []
+    landed = _Landed(smem_bytes, core, loads)
     for step in steps:
         if isinstance(step, Load):
-            # What the first core brings is not read by this one.
-            sources = [] if core and is_cast(step) else far_blocks(step)
+            # What another core brings is not read by this one.
+            sources = far_blocks(step) if order_of(step, core) == _NONE else []
             targets = _near((each.near, each.near + each.size) for each in step.transfers)
             jobs_there = max(used.last(targets), written_near.last(targets))
             loads.append((step, jobs_there, read_early.last(targets), called.last(targets), stored.last(targets),
                           written_far.last(sources)))  # fmt: skip
-            landed.touch(targets, step, len(loads) - 1)
+            landed.touch(targets, len(loads) - 1)
             fetched.touch(sources, len(loads) - 1)
         elif isinstance(step, Jobs):
             reads, weights, writes = _near(step.reads), _near(step.weights), _near(step.writes)
@@ -287,9 +311,7 @@ def streams_of(steps, smem_bytes, gmem_bytes, core=0):
             calls.append((step, landed.last(touched)))
             called.touch(touched, len(calls) - 1)
         elif isinstance(step, Meet):
-            done = [[number for number, (other, *_) in enumerate(loads)
-                     if other.layer <= step.layer and is_cast(other) == cast] for cast in (False, True)]  # fmt: skip
-            ends = landed.latest(*(numbers[-1] for numbers in done if numbers))
+            ends = landed.latest(*(number for number, (other, *_) in enumerate(loads) if other.layer <= step.layer))
             meets.append((step, ends, max((number for number, (other, *_) in enumerate(stores)
                                            if other.layer <= step.layer), default=_NONE)))  # fmt: skip
         else:
@@ -302,16 +324,14 @@ def streams_of(steps, smem_bytes, gmem_bytes, core=0):
 
 
 class _Landed:
-    """The last loads to each block of shared memory: those for this core alone, and multicasts.
+    """The last loads to each block of shared memory, by the order in which they land."""
 
-    The first core issues both, in order; to others it brings the multicasts.
-    """
+    def __init__(self, size, core, loads):
+        self._touched, self._size, self._core, self._loads = {}, size, core, loads
 
-    def __init__(self, size, core):
-        self._touched, self._core = {False: Touched(size), True: Touched(size)}, core
-
-    def touch(self, blocks, step, number):
-        self._touched[is_cast(step)].touch(blocks, number)
+    def touch(self, blocks, number):
+        order = order_of(self._loads[number][0], self._core)
+        self._touched.setdefault(order, Touched(self._size)).touch(blocks, number)
 
     def last(self, blocks):
         """The last loads that touch any of ``blocks``, a tuple."""
@@ -319,13 +339,24 @@ class _Landed:
 
     def latest(self, *numbers):
         """Those of some loads, or -1, that have to be waited for."""
-        found = sorted({number for number in numbers if number > _NONE})
-        return tuple(found[-1:] if self._core == 0 else found)
+        ends = {}
+        for number in sorted(number for number in numbers if number > _NONE):
+            ends[order_of(self._loads[number][0], self._core)] = number
+        return tuple(sorted(ends.values()))
 
 
-def is_cast(step):
-    """Whether a step is a multicast."""
-    return isinstance(step, Load) and step.cast > _NONE
+def cast_of(step):
+    """The :class:`Cast` of a step that is a multicast, otherwise None."""
+    return step.cast if isinstance(step, Load) else None
+
+
+def order_of(step, core):
+    """Loads that land in a core in the order of its steps have the same number.
+
+    Those that the core issues have -1, and multicasts that another core issues the number of their group.
+    """
+    cast = cast_of(step)
+    return cast.group if cast and cast.cores[0] != core else _NONE
 
 
 def _near(spans):

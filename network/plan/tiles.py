@@ -13,10 +13,7 @@ from .shares import chunk, row_spans
 from .splits import candidates, held_bytes
 from .weights import Image, equal_tables
 
-__all__ = ["CHANNELS", "ROWS", "Tiler"]
-
-#: How cores share a layer: each makes some rows, or some channels, of the output.
-ROWS, CHANNELS = "rows", "channels"
+__all__ = ["Tiler"]
 
 #: A layer that takes at most this many times the engine's cycles is not cut any further.
 _GOOD = 1.03
@@ -47,6 +44,9 @@ class Tiler:
     def __init__(self, machine, reserved):
         self.machine, self.room = machine, machine.smem_bytes - reserved
         self._cuts, self._splits = {}, {}
+        cores = machine.cores if machine.shared else 1
+        # How many shares of rows, and of channels, the cores make.
+        self._ways = [(cores // each, each) for each in range(1, cores + 1) if cores % each == 0]
 
     def tiles(self, layer):
         """What the first core does of a layer, a list of (layer, :class:`Split`).
@@ -60,25 +60,22 @@ class Tiler:
         if self.cycles(layer) is None:
             raise self._too_large(layer)
         (*cuts, way), _ = self._cuts[_signature(layer)]
-        held, cores = sum(held_bytes(layer)), self.machine.cores
-        if way == CHANNELS:
-            ranges = self._cut(layer, cuts[0] * cores, *cuts[1:])
-            common = _common(ranges, cores)
-            own = [(part, self._split(part, held, common)) for part in _of_core(ranges, (0, cores))]
-            others = [[(part, self._like(part, *first) or self._split(part, held, common))
-                       for first, part in zip(own, _of_core(ranges, (core, cores)), strict=False)]
-                      for core in range(1, cores)]  # fmt: skip
-            return [own, *others]
-        parts = [(part, self._split(part, held)) for part in self._cut(layer, *cuts)]
-        return [[(part, replace(split, span=span)) for part, split in parts if span[0] < span[1]]
-                for span in self._spans(layer)]  # fmt: skip
+        held, (rows, channels) = sum(held_bytes(layer)), way
+        ranges = self._cut(layer, cuts[0] * channels, *cuts[1:])
+        common = _common(ranges, channels)
+        own = [(part, self._split(part, held, way, common)) for part in _of_core(ranges, (0, channels))]
+        others = [[(part, self._like(part, *first) or self._split(part, held, way, common))
+                   for first, part in zip(own, _of_core(ranges, (number, channels)), strict=False)]
+                  for number in range(1, channels)]  # fmt: skip
+        shares = [[(part, replace(split, span=span)) for part, split in share if span[0] < span[1]]
+                  for span in row_spans(layer.output.height, rows) for share in (own, *others)]  # fmt: skip
+        return shares if self.machine.shared else shares * self.machine.cores
 
     def cycles(self, layer):
         """Expected cycles of a layer; None if nothing fits."""
         key = _signature(layer)
         if key not in self._cuts:
-            ways = (ROWS, CHANNELS) if self.machine.shared else (ROWS,)
-            found = [best for way in ways if (best := self._best_cuts(layer, way))]
+            found = [best for way in self._ways if (best := self._best_cuts(layer, way))]
             self._cuts[key] = min(found, key=lambda best: best[1], default=None)
         return self._cuts[key] and self._cuts[key][1]
 
@@ -94,21 +91,20 @@ class Tiler:
     def _best_cuts(self, layer, way):
         """The best numbers of ranges of channels and of columns, whether with gaps, ``way``, and the cycles.
 
-        Channels are those of a core if cores share a layer by channels. None if nothing fits.
+        Channels are those of a core. None if nothing fits.
         """
         output, costs, before, least = layer.output, {}, None, inf
         whole = any(part.element * sum(part.out_channels) > output.channels for part in layer.parts)
         needed = min(self._needed(layer, gaps) for gaps in (False, True))
         needed /= self.machine.cores if self.machine.shared else 1
-        ranges = self.machine.cores if way == CHANNELS else 1
         for columns in _COLUMN_CUTS:
             worse = 0
             for channels in (*_CHANNEL_CUTS, *_MORE_CHANNEL_CUTS):
-                all_channels = ranges * channels
+                all_channels = way[1] * channels
                 if columns > output.width or all_channels > ceil(output.channels / self.machine.conv.row_bytes):
                     continue
-                if (all_channels > 1 and output.element > 1) or (whole and (all_channels, columns) != (1, 1)):
-                    continue  # sums of 32 bits are cut to units of weights alone
+                if whole and (all_channels, columns) != (1, 1):
+                    continue
                 if layer.sums and (columns > 1 or (channels > 1 and layer.sums.sources[0].row_pitch > output.channels)):
                     continue  # a line of the sums is whole pixels, or some channels of one
                 if costs and channels in _MORE_CHANNEL_CUTS:
@@ -139,31 +135,28 @@ class Tiler:
 
     def _cost(self, layer, channels, columns, gaps, way):
         """Expected cycles of the first core's share of a layer with these cuts; None if it does not fit."""
-        cores = self.machine.cores
-        parts = self._cut(layer, channels * cores if way == CHANNELS else channels, columns, gaps)
+        parts = self._cut(layer, channels * way[1], columns, gaps)
         if parts != [layer] and not all(legal(part, self.machine) for part in parts):
             return None
-        held = sum(held_bytes(layer))
-        if way == CHANNELS:
-            common = _common(parts, cores)
-            splits = [self._split(part, held, common) for part in _of_core(parts, (0, cores))]
-        else:
-            splits = [self._split(part, held) for part in parts]
+        held, common = sum(held_bytes(layer)), _common(parts, way[1])
+        splits = [self._split(part, held, way, common) for part in _of_core(parts, (0, way[1]))]
         if None in splits:
             return None
         return sum(split.cycles for split in splits) - sum(split.ends for split in splits[1:])
 
-    def _split(self, layer, held, common=None):
+    def _split(self, layer, held, way, common):
         """The :class:`Split` of the fewest expected cycles; None if not even one row fits.
 
-        ``held`` bytes of shared memory hold tensors that stay, also those that a range does not read. ``common`` says
-        which sources are the same for all cores, if they share the layer by channels; None: they share it by rows.
+        ``held`` bytes of shared memory hold tensors that stay, also those that a range does not read. ``way`` says how
+        many cores share the rows and the channels, ``common`` which sources are the same for those that share channels,
+        if the range has as many.
         """
-        key = _signature(layer), held, common
+        common = common if len(common) == len(layer.sources) else (False,) * len(layer.sources)
+        key = _signature(layer), held, way, common
         if key not in self._splits:
             image, room = _image(layer), self.room - held
-            spans = self._spans(layer) if common is None else row_spans(layer.output.height, 1)
-            costs, height = CoreCosts(layer, self.machine, spans, common), spans[0][1]
+            spans = row_spans(layer.output.height, way[0])
+            costs, height = CoreCosts(layer, self.machine, spans, way, common), spans[0][1]
             unit = layer.rows_of_sum if layer.sums else 1
             choices = sorted({ceil(height / bands / unit) * unit for bands in _BANDS if bands <= height} | {unit})
             splits = [split for rows in choices for split in _of_rows(layer, self.machine, image, costs, rows, room)]
@@ -197,11 +190,6 @@ class Tiler:
         return replace(split, image=image, units=units, input_bytes=inputs, between_bytes=between, output_bytes=output,
                        layout=split)  # fmt: skip
 
-    def _spans(self, layer):
-        """The rows of each core that shares a layer by rows."""
-        height, cores = layer.output.height, self.machine.cores
-        return row_spans(height, cores) if self.machine.shared else row_spans(height, 1) * cores
-
     def _too_large(self, layer):
         spans = row_spans(layer.output.height, 1)
         split = next(candidates(layer, self.machine, _image(layer), spans, 1, 0))
@@ -227,16 +215,16 @@ def _same_gaps(ranges):
     return [first, *(replace(part, sources=tuple(map(same, part.sources))) for part in others)]
 
 
-def _common(ranges, cores):
-    """Which sources of ranges are the same for the first and the last core, a tuple."""
-    first, last = (_of_core(ranges, (core, cores))[:1] for core in (0, cores - 1))
-    if not last or len(first[0].sources) != len(last[0].sources):
+def _common(ranges, shares):
+    """Which sources of ranges are the same for the first and the last share of channels, a tuple."""
+    first, last = (_of_core(ranges, (number, shares))[:1] for number in (0, shares - 1))
+    if shares == 1 or not last or len(first[0].sources) != len(last[0].sources):
         return (False,) * len(first[0].sources)
     return tuple(one == other for one, other in zip(first[0].sources, last[0].sources, strict=True))
 
 
 def _of_core(ranges, share):
-    """The ranges of one core: those of some ranges of channels, with all their columns."""
+    """The ranges of one share of channels, with all their columns."""
     channels = list(dict.fromkeys(as_cut(part.output).first_channel for part in ranges))
     own = chunk(channels, share)
     return [part for part in ranges if as_cut(part.output).first_channel in own]
