@@ -14,7 +14,7 @@ from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.failures import ProgramStoppedError
 from tilewright.network.machine import MACHINES
-from tilewright.network.plan.instructions import MEETINGS, READY, Command, Hold, Signal
+from tilewright.network.plan.instructions import MEETINGS, TURNS, Command, Hold, Signal
 from tilewright.network.plan.shares import chunk, row_spans
 from tilewright.network.reader import read_model
 from tilewright.spec import BarrierOp
@@ -75,11 +75,28 @@ def test_cores_are_faster_and_share_what_all_read():
     four = network.compile(maker.graph(), "default", cores=4)
     assert four.plan.cycles < 0.6 * one.plan.cycles
     text = four.explanation.splitlines()
-    assert text[0].endswith("cores     bytes alone")
-    assert {line.split()[-2] for line in text[1:-4]} == {"rows", "channels"}
+    assert text[0].split()[-3:] == ["cores", "bytes", "alone"]
+    place = text[0].index("cores")
+    assert {line[place : text[0].rindex("bytes alone")].rstrip() for line in text[1:-4]} == {
+        "rows", "channels", "rows and channels"}  # fmt: skip
     loaded = sum(span.words for span in four.plan.spans if span.engine == "load")
     alone = sum(span.words * span.receivers for span in four.plan.spans if span.engine == "load")
     assert loaded < 0.6 * alone
+
+
+def test_jobs_run_beside_kernels():
+    """The products of the values do not wait for the softmax, though cores meet before it, and share their weights."""
+    maker = NetworkMaker(10)
+    x = maker.input((256, 64))
+    q, k, v = maker.matrix(x, 64), maker.matrix(x, 64), maker.matrix(maker.matrix(x, 256), 64)
+    maker.product(maker.softmax(maker.product(q, maker.transpose(k, 1, 0))), v)
+    compiled = check(maker.graph(), maker.draw(), replace(MACHINES["default"], cores=4))
+    assert find_core_races(compiled.programs, compiled.image, compiled.plan.machine.smem_bytes) == []
+    kernels = [number for number, layer in enumerate(compiled.plan.layers) if layer.kernel]
+    for schedule in compiled.plan.schedules:
+        called = [span for span in schedule.spans if span.layer in kernels and span.engine == "pe"]
+        first, last = called[0].start, called[-1].start
+        assert any(first < span.start < last for span in schedule.spans if span.engine == "conv")
 
 
 def test_one_core_signals_to_nobody():
@@ -87,7 +104,7 @@ def test_one_core_signals_to_nobody():
     commands = [each for each in alone.plan.schedules[0].instructions if isinstance(each, Command)]
     assert not any(isinstance(each, Signal) for each in alone.plan.schedules[0].instructions)
     assert commands and not any(each.cores for each in commands) and "cores" not in alone.explanation
-    assert not waits_for(alone.words, [*MEETINGS, *READY])
+    assert not waits_for(alone.words, range(MEETINGS.start, 1 << 16))
 
 
 @pytest.mark.parametrize("cores", [1, 3])
@@ -130,7 +147,7 @@ def waits_for(words, barriers):
             if each["barrier"] in barriers and each["operation"] == BarrierOp.TRY_WAIT]  # fmt: skip
 
 
-@pytest.mark.parametrize("barriers", [MEETINGS, READY])
+@pytest.mark.parametrize("barriers", [MEETINGS, range(MEETINGS.stop, MEETINGS.stop + 8 * TURNS)])
 def test_races_between_cores_are_found(barriers):
     """Without one wait for other cores there is a race, or a wait for the wrong number."""
     compiled = network.compile(residual().graph(), "unit", cores=2)
@@ -172,7 +189,9 @@ def test_a_core_that_stops_stops_all():
 
 def test_signals_say_to_whom():
     compiled = network.compile(residual().graph(), "unit", cores=4)
-    signals = [[each for each in schedule.instructions if isinstance(each, Signal)]
+    signals = [[each.cores for each in schedule.instructions if isinstance(each, Signal)]
                for schedule in compiled.plan.schedules]  # fmt: skip
-    assert all(each.cores == 15 for each in signals[0])  # the first core only meets
-    assert all({each.cores for each in of_core} == {1, 15} for of_core in signals[1:])
+    assert set(signals[0]) == {15}  # the first core issues the multicasts of all its groups
+    # The others are ready for multicasts of cores before them.
+    assert all(15 in sent and {1} < set(sent) and max(set(sent) - {15}) < 1 << core
+               for core, sent in enumerate(signals) if core)  # fmt: skip
