@@ -2,10 +2,10 @@
 
 Each stream keeps its order, so a kernel runs beside jobs only if its loads come between theirs.
 
-Cores that share the work must not wait for each other for ever. Loads keep their order, and a core comes to a meeting only
-after the layers that the meeting is about. So of a multicast and a meeting all cores have the same one first: the
-meeting, if the multicast's layer or one before it needs a kernel that the meeting comes after; otherwise steps that wait
-for the meeting come after the multicast (docs/many_cores.md, "Kernels beside jobs").
+Cores that share the work must not wait for each other for ever. Loads keep their order, and a core comes to a meeting
+only after the layers that the meeting is about. So of a multicast and a meeting all cores have the same one first: the
+meeting, if the multicast's layer or one before it needs a kernel that the meeting comes after; otherwise steps that
+wait for the meeting come after the multicast (docs/many_cores.md, "Kernels beside jobs").
 """
 
 from bisect import bisect_right
