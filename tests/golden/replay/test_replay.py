@@ -166,7 +166,10 @@ def test_a_case_of_several_cores(tmp_path):
     assert record["smem_sha256"] == [hashlib.sha256(memories[memory]).hexdigest() for memory in landed]
     hashes = [{"sha256": digest} for digest in record["smem_sha256"]]
     assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": hashes}, CLUSTER)) == 0
-    assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": hashes[::-1]}, CLUSTER)) == 1
+    first = [{"sha256": digest[:16]} for digest in record["smem_sha256"]]
+    assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": first}, CLUSTER)) == 0
+    for wrong in (hashes[::-1], first[::-1], first[:2]):
+        assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": wrong}, CLUSTER)) == 1
 
 
 ARRIVE = {"op": "arrive", "core": 2, "from": 0b011, "expected": 6, "value": 2}
@@ -273,7 +276,7 @@ REFUSED = [
      "commands[0].multicast is not a known field"),
     ("expect.error", "oops", None),
     ("expect.tx_bytes", 32, "expect.tx_bytes must be a list, not 32"),
-    ("expect.smem", {"sha256": "AB"}, "expect.smem.sha256 must be 64 lower-case hex digits, not 'AB'"),
+    ("expect.smem", {"sha256": "AB"}, "expect.smem.sha256 must be 16 to 64 lower-case hex digits, not 'AB'"),
     ("expect.memory", {}, "expect.memory is not a known field"),
 ]  # fmt: skip
 
