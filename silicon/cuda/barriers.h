@@ -57,6 +57,22 @@ __device__ __forceinline__ bool phase_over(uint32_t barrier, uint32_t parity)
     return over != 0;
 }
 
+// The same of a barrier at which other blocks arrive. Then what they have read before can be written over.
+__device__ __forceinline__ bool phase_over_in_cluster(uint32_t barrier, uint32_t parity)
+{
+    uint32_t over;
+    asm volatile(
+        "{\n"
+        ".reg .pred over;\n"
+        "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 over, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, over;\n"
+        "}"
+        : "=r"(over)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+    return over != 0;
+}
+
 // Nanoseconds. The clock may advance in steps of about a microsecond.
 __device__ __forceinline__ uint64_t now()
 {

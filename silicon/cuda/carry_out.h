@@ -62,8 +62,8 @@ __device__ CommandReply count_bytes(uint32_t barrier, uint32_t expected, uint64_
     return {static_cast<uint32_t>(Outcome::UNFINISHED), 0, 0};
 }
 
-// Arrivals that a barrier has counted, modulo those of the two phases that a parity tells apart: single arrivals are made
-// until the phase ends.
+// Arrivals that a barrier has counted, modulo those of the two phases that a parity tells apart: single arrivals are
+// made until the phase ends.
 __device__ CommandReply count_arrivals(uint32_t barrier, uint32_t expected)
 {
     const uint32_t parity = phase_over(barrier, 0);
@@ -154,8 +154,8 @@ __device__ CommandReply perform(const CUtensorMap& map, const Task& task, uint32
 }
 
 // Launched as a cluster of task.cores blocks of THREADS threads, with shared_bytes + BARRIER_BYTES of shared memory.
-// All of them come to every meeting, whatever becomes of the command: each wait has an end. After the second meeting all
-// arrivals have been made.
+// All of them come to every meeting, whatever becomes of the command: each wait has an end. After the second meeting
+// all arrivals have been made.
 // Op::NOTHING only says in `bytes` where the job's shared memory lies.
 __global__ void __launch_bounds__(THREADS)
     carry_out(const __grid_constant__ CUtensorMap map, const __grid_constant__ Task task)

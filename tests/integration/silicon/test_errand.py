@@ -52,7 +52,7 @@ import json, struct, sys
 shapes, rounds, size = struct.unpack("<IIQ", sys.stdin.buffer.read(16))
 sys.stdin.buffer.read()
 gpu = {"gpu": "Stand-in", "driver": 13000, "runtime": 13000, "l2_bytes": 1, "processors": 1}
-print(json.dumps(gpu | {"faults": [None] * shapes, "rounds": [[1.0] * (shapes + 2)] * rounds}))
+print(json.dumps(gpu | {"faults": [None] * (shapes + 6), "rounds": [[1.0] * (shapes + 8)] * rounds}))
 """
 
 

@@ -30,7 +30,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "WORKED", ())
     monkeypatch.setattr(steps, "GPU_TEST", Path("test_it.py"))
     monkeypatch.setattr(steps, "measured", lambda: {"gpu": "Stand-in", "date": "", "rounds": 9, "blocks_of_copy": 1,
-                                                    "shapes": []})  # fmt: skip
+                                                    "shapes": [], "clusters": []})  # fmt: skip
     return tmp_path
 
 
