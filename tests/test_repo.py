@@ -95,7 +95,7 @@ def python_files(*folders):
 def text_files():
     """Files that are committed: everything in the folders, and the files beside them, that is text."""
     paths = chain(ROOT.iterdir(), *((ROOT / folder).rglob("*") for folder in (*FOLDERS, "tests", "docs", ".ci")))
-    suffixes = {"", ".md", ".py", ".toml", ".json", ".html", ".svg", ".yml", ".v", ".sv", ".c", ".h", ".cc", ".cpp", ".cu"}
+    suffixes = (_WRITTEN | {"", ".sv", ".cc"}) - {".jpg", ".onnx", ".xz"}
     return sorted(p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts)
 
 
