@@ -1,13 +1,7 @@
 /* Rules of jobs of the convolution engine, in the order of codes and fields. */
-#include "tilewright.h"
+#include "tilewright_rules.h"
 
-#ifdef __GNUC__
-#define TW_OUT_OF_LINE __attribute__((noinline)) /* four copies would be a fifth of this file */
-#else
-#define TW_OUT_OF_LINE
-#endif
-
-#define REFUSED(code, field) TW_STATUS(TW_FROM_CONV, TW_CONV_ERROR_##code, FIELD_##field)
+#define REFUSED(code, field) TW_REFUSAL(TW_CONV_ERROR_##code, FIELD_##field)
 
 /* Numbers of fields in a job. */
 enum {
@@ -32,18 +26,8 @@ static uint32_t element_log2(const job_t *job)
     return job->type >= TW_PE_MM_TYPE_S16S16;
 }
 
-static tw_status reserved(const uint64_t *word, const job_t *job)
-{
-    uint64_t again[TW_CONVOLUTION_WORDS], bits = 0;
-
-    tw_pack(again, &tw_convolution_format, job);
-    for (unsigned i = 0; i < TW_CONVOLUTION_WORDS; i++)
-        bits |= again[i] ^ word[i];
-    return bits ? TW_STATUS(TW_FROM_CONV, TW_CONV_ERROR_RESERVED, 0) : 0;
-}
-
 /* Rules on the fields that decide the meaning of the others. */
-static tw_status kind_rules(const job_t *job, const tw_hardware *hardware)
+static tw_refusal kind_rules(const job_t *job, const tw_hardware *hardware)
 {
     int is_float = job->type >= TW_PE_MM_TYPE_F16, maximum = job->operation == TW_CONV_OPERATION_MAX_POOL;
     uint32_t family = is_float ? job->type - TW_PE_MM_TYPE_F16 + 2 : element_log2(job);
@@ -74,7 +58,7 @@ static int is_infinite(uint32_t bits)
 }
 
 /* Rules on all numbers but addresses and pitches. */
-static tw_status value_rules(const job_t *job, const tw_hardware *hardware)
+static tw_refusal value_rules(const job_t *job, const tw_hardware *hardware)
 {
     int sums = job->operation == TW_CONV_OPERATION_CONVOLUTION, maximum = job->operation == TW_CONV_OPERATION_MAX_POOL;
     uint32_t element = 1u << element_log2(job), block = 1u << job->granularity, least = hardware->conv_row_bytes / 16;
@@ -178,7 +162,7 @@ static int same_pitches(const job_t *job)
 }
 
 /* Rules on addresses and pitches. */
-static tw_status place_rules(const job_t *job, uint32_t smem_bytes)
+static tw_refusal place_rules(const job_t *job, uint32_t smem_bytes)
 {
     static const uint8_t pitched[] = {FIELD_X, FIELD_K, FIELD_Y, FIELD_ADDEND};
     static const uint8_t read[] = {FIELD_X, FIELD_K, FIELD_TABLE, FIELD_ADDEND, FIELD_FUNCTION_TABLE};
@@ -190,23 +174,23 @@ static tw_status place_rules(const job_t *job, uint32_t smem_bytes)
         y++;
     for (unsigned i = 0; i < count; i++)
         if (parts[i].address & (parts[i].unit - 1))
-            return TW_STATUS(TW_FROM_CONV, TW_CONV_ERROR_ALIGNMENT, parts[i].field);
+            return TW_REFUSAL(TW_CONV_ERROR_ALIGNMENT, parts[i].field);
     for (unsigned order = 0; order < sizeof pitched; order++)
         for (unsigned i = 0; i < count; i++)
             if (parts[i].field == pitched[order] && parts[i].pitch_field)
-                return TW_STATUS(TW_FROM_CONV, TW_CONV_ERROR_ALIGNMENT, parts[i].pitch_field);
+                return TW_REFUSAL(TW_CONV_ERROR_ALIGNMENT, parts[i].pitch_field);
     if (results_overlap(job, y))
         return REFUSED(PITCH, Y_PITCH);
     for (unsigned i = 0; i < count; i++)
         if (parts[i].end > smem_bytes)
-            return TW_STATUS(TW_FROM_CONV, TW_CONV_ERROR_RANGE, parts[i].field);
+            return TW_REFUSAL(TW_CONV_ERROR_RANGE, parts[i].field);
     for (unsigned order = 0; order < sizeof read; order++)
         for (unsigned i = 0; i < count; i++) {
             const part_t *part = &parts[i];
             int in_place = part->field == FIELD_ADDEND && part->address == y->address && same_pitches(job);
 
             if (part->field == read[order] && part->address < y->end && y->address < part->end && !in_place)
-                return TW_STATUS(TW_FROM_CONV, TW_CONV_ERROR_OVERLAP, part->field);
+                return TW_REFUSAL(TW_CONV_ERROR_OVERLAP, part->field);
         }
     return 0;
 }
@@ -214,15 +198,18 @@ static tw_status place_rules(const job_t *job, uint32_t smem_bytes)
 tw_status tw_check_job(const uint64_t word[TW_CONVOLUTION_WORDS], const tw_hardware *hardware)
 {
     job_t job;
-    tw_status status;
+    tw_refusal refusal = 0;
 
     tw_unpack(&job, &tw_convolution_format, word);
     if ((word[0] & 0xFF) != TW_CONVOLUTION_LAYOUT_VERSION)
-        return REFUSED(VERSION, VERSION);
-    status = reserved(word, &job);
-    if (!status)
-        status = kind_rules(&job, hardware);
-    if (!status)
-        status = value_rules(&job, hardware);
-    return status ? status : place_rules(&job, hardware->smem_bytes);
+        refusal = REFUSED(VERSION, VERSION);
+    else if (tw_has_reserved(word, &tw_convolution_format, &job))
+        refusal = TW_REFUSAL(TW_CONV_ERROR_RESERVED, 0);
+    if (!refusal)
+        refusal = kind_rules(&job, hardware);
+    if (!refusal)
+        refusal = value_rules(&job, hardware);
+    if (!refusal)
+        refusal = place_rules(&job, hardware->smem_bytes);
+    return tw_refused(TW_FROM_CONV, refusal);
 }

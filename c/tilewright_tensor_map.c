@@ -1,7 +1,7 @@
 /* Tensor maps: the rules of a descriptor, in the order of their codes, and its words. */
-#include "tilewright.h"
+#include "tilewright_rules.h"
 
-#define REFUSED(code, field) TW_STATUS(TW_FROM_TMAU, TW_ERROR_##code, FIELD_##field)
+#define REFUSED(code, field) TW_REFUSAL(TW_ERROR_##code, FIELD_##field)
 
 /* Numbers of fields in a descriptor. */
 enum {
@@ -14,11 +14,10 @@ enum {
 
 static uint32_t element_bytes(uint32_t element)
 {
-    /* Log2 of the bytes of each element, two bits each. */
-    return 1u << (UINT32_C(0x02E5FA50) >> (2 * element) & 3);
+    return 1u << tw_element_log2(element);
 }
 
-static tw_status address_rules(const struct tw_descriptor *map)
+static tw_refusal address_rules(const struct tw_descriptor *map)
 {
     uint32_t granule = map->unaligned ? element_bytes(map->element) : map->interleave == TW_INTERLEAVE_B32 ? 32 : 16;
 
@@ -35,7 +34,7 @@ static tw_status address_rules(const struct tw_descriptor *map)
     return 0;
 }
 
-static tw_status box_rules(const struct tw_descriptor *map)
+static tw_refusal box_rules(const struct tw_descriptor *map)
 {
     int tile = map->mode == TW_MODE_TILE;
     uint32_t row_bytes = (tile ? map->box[0] : map->channels) * element_bytes(map->element);
@@ -56,23 +55,25 @@ static tw_status box_rules(const struct tw_descriptor *map)
     return 0;
 }
 
-/* Rules of a map cut to its rank, but those of im2col. */
-static tw_status map_rules(const struct tw_descriptor *map)
+/* Numbers of dimensions beyond the rank that are not neutral. */
+static tw_refusal unused_rules(const struct tw_descriptor *map)
 {
-    uint32_t lowest = map->mode == TW_MODE_IM2COL || map->interleave ? 3 : 1;
-    tw_status status;
+    uint32_t field = 0;
 
-    if (map->rank < lowest || map->rank > RANKS)
-        return REFUSED(RANK, RANK);
-    if (map->element > TW_ELEMENT_F8E5M2)
-        return REFUSED(ELEMENT, ELEMENT);
-    if (map->interleave > TW_INTERLEAVE_B32)
-        return REFUSED(INTERLEAVE, INTERLEAVE);
-    status = address_rules(map);
-    return status ? status : box_rules(map);
+    for (unsigned d = map->rank; d < RANKS; d++) {
+        if (d && map->stride[d - 1] && !field)
+            field = FIELD_STRIDE;
+        if (map->traversal[d] != 1 && (!field || field > FIELD_TRAVERSAL))
+            field = FIELD_TRAVERSAL;
+        if (map->box[d] != 1 && (!field || field > FIELD_BOX))
+            field = FIELD_BOX;
+        if (map->size[d] != 1)
+            field = FIELD_SIZE;
+    }
+    return field ? TW_REFUSAL(TW_ERROR_UNUSED, field) : 0;
 }
 
-static tw_status im2col_rules(const struct tw_descriptor *map)
+static tw_refusal im2col_rules(const struct tw_descriptor *map)
 {
     static const uint8_t corner_bits[] = {16, 8, 5}; /* by spatial dimensions, less one */
     unsigned spatial = map->rank - 2, first = !map->interleave;
@@ -92,105 +93,89 @@ static tw_status im2col_rules(const struct tw_descriptor *map)
     return map->pixels - 1 > 1023 ? REFUSED(PIXELS, PIXELS) : 0;
 }
 
+/* Rules that do not depend on the hardware. */
+TW_OUT_OF_LINE static tw_refusal map_rules(const struct tw_descriptor *map)
+{
+    uint32_t lowest = map->mode == TW_MODE_IM2COL || map->interleave ? 3 : 1;
+    tw_refusal refusal;
+
+    if (map->rank < lowest || map->rank > RANKS)
+        return REFUSED(RANK, RANK);
+    if (map->element > TW_ELEMENT_F8E5M2)
+        return REFUSED(ELEMENT, ELEMENT);
+    if (map->interleave > TW_INTERLEAVE_B32)
+        return REFUSED(INTERLEAVE, INTERLEAVE);
+    refusal = address_rules(map);
+    if (!refusal)
+        refusal = box_rules(map);
+    if (!refusal)
+        refusal = unused_rules(map);
+    return refusal || map->mode == TW_MODE_TILE ? refusal : im2col_rules(map);
+}
+
 tw_status tw_tensor_map(uint64_t descriptor[TW_DESCRIPTOR_WORDS], const struct tw_descriptor *map)
 {
     struct tw_descriptor cut = *map;
     int tile = map->mode == TW_MODE_TILE;
-    tw_status status;
+    tw_refusal refusal;
 
     if (map->mode > TW_MODE_IM2COL)
         return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_VALUE, FIELD_MODE);
-    if (map->swizzle > TW_SWIZZLE_B128)
-        return REFUSED(SWIZZLE, SWIZZLE);
     for (unsigned d = 0; d < RANKS; d++) {
         /* Beyond the rank the stored number is zero. */
-        if (d >= map->rank)
+        if (d >= map->rank) {
             cut.size[d] = cut.box[d] = 1;
+            if (d)
+                cut.stride[d - 1] = 0;
+        }
         if (d >= map->rank || !map->traversal[d])
             cut.traversal[d] = 1;
         if (!tile)
             cut.box[d] = 1;
-        if (d && d >= map->rank)
-            cut.stride[d - 1] = 0;
-    }
-    for (unsigned d = 0; d < 3; d++)
-        if (tile || d + 2 >= map->rank)
+        if (d < 3 && (tile || d + 2 >= map->rank))
             cut.lower[d] = cut.upper[d] = 0;
+    }
     if (tile)
         cut.channels = cut.pixels = 1;
-    status = map_rules(&cut);
-    if (!status && cut.mode == TW_MODE_IM2COL)
-        status = im2col_rules(&cut);
-    return status ? status : tw_pack(descriptor, &tw_descriptor_format, &cut);
-}
-
-static uint64_t reserved_bits(const uint64_t *descriptor, const struct tw_descriptor *map)
-{
-    uint64_t again[TW_DESCRIPTOR_WORDS], reserved = 0;
-
-    tw_pack(again, &tw_descriptor_format, map);
-    tw_put(again, TW_DESCRIPTOR_VERSION_LSB, TW_DESCRIPTOR_VERSION_WIDTH, descriptor[0]);
-    for (unsigned word = 0; word < TW_DESCRIPTOR_WORDS; word++)
-        reserved |= again[word] ^ descriptor[word];
-    return reserved;
+    refusal = map->swizzle > TW_SWIZZLE_B128 ? REFUSED(SWIZZLE, SWIZZLE) : map_rules(&cut);
+    return refusal ? tw_refused(TW_FROM_TMAU, refusal) : tw_pack(descriptor, &tw_descriptor_format, &cut);
 }
 
 /* Fields that need a feature which the hardware lacks. */
-static tw_status feature_rules(const struct tw_descriptor *map, uint32_t features)
+static tw_refusal feature_rules(const struct tw_descriptor *map, uint32_t features)
 {
-#define LACKS(feature) (!(features >> TW_REG_FEATURES_##feature##_LSB & 1))
     int tile = map->mode == TW_MODE_TILE, steps = 0;
 
     for (unsigned d = !map->interleave; d < RANKS; d++)
         steps |= map->traversal[d] != 1;
-    if (!tile && LACKS(IM2COL))
+    if (!tile && TW_LACKS(features, IM2COL))
         return REFUSED(UNSUPPORTED, MODE);
-    if (map->element == TW_ELEMENT_TF32 && LACKS(TF32))
+    if (map->element == TW_ELEMENT_TF32 && TW_LACKS(features, TF32))
         return REFUSED(UNSUPPORTED, ELEMENT);
-    if (map->interleave && LACKS(INTERLEAVE))
+    if (map->interleave && TW_LACKS(features, INTERLEAVE))
         return REFUSED(UNSUPPORTED, INTERLEAVE);
-    if (map->swizzle && LACKS(SWIZZLE))
+    if (map->swizzle && TW_LACKS(features, SWIZZLE))
         return REFUSED(UNSUPPORTED, SWIZZLE);
-    if (map->unaligned && LACKS(UNALIGNED))
+    if (map->unaligned && TW_LACKS(features, UNALIGNED))
         return REFUSED(UNSUPPORTED, UNALIGNED);
-    if (tile && map->gather0 && LACKS(GATHER))
+    if (tile && map->gather0 && TW_LACKS(features, GATHER))
         return REFUSED(UNSUPPORTED, GATHER0);
-    return tile && steps && LACKS(GATHER) ? REFUSED(UNSUPPORTED, TRAVERSAL) : 0;
-#undef LACKS
-}
-
-/* Numbers that are stored for dimensions beyond the rank. */
-static tw_status unused_rules(const struct tw_descriptor *map)
-{
-    uint32_t field = 0;
-
-    for (unsigned d = RANKS; d-- > map->rank;) {
-        if (d && map->stride[d - 1] && !field)
-            field = FIELD_STRIDE;
-        if (map->traversal[d] != 1 && (!field || field > FIELD_TRAVERSAL))
-            field = FIELD_TRAVERSAL;
-        if (map->box[d] != 1 && (!field || field > FIELD_BOX))
-            field = FIELD_BOX;
-        if (map->size[d] != 1)
-            field = FIELD_SIZE;
-    }
-    return field ? TW_STATUS(TW_FROM_TMAU, TW_ERROR_UNUSED, field) : 0;
+    return tile && steps && TW_LACKS(features, GATHER) ? REFUSED(UNSUPPORTED, TRAVERSAL) : 0;
 }
 
 tw_status tw_check_descriptor(const uint64_t descriptor[TW_DESCRIPTOR_WORDS], uint32_t features)
 {
     struct tw_descriptor map;
-    tw_status status;
+    tw_refusal refusal;
 
     tw_unpack(&map, &tw_descriptor_format, descriptor);
     if ((descriptor[0] & 0xFF) != TW_DESCRIPTOR_LAYOUT_VERSION)
-        return REFUSED(VERSION, VERSION);
-    if (reserved_bits(descriptor, &map))
-        return TW_STATUS(TW_FROM_TMAU, TW_ERROR_RESERVED, 0);
-    status = feature_rules(&map, features);
-    if (!status)
-        status = map_rules(&map);
-    if (!status)
-        status = unused_rules(&map);
-    return status || map.mode == TW_MODE_TILE ? status : im2col_rules(&map);
+        refusal = REFUSED(VERSION, VERSION);
+    else if (tw_has_reserved(descriptor, &tw_descriptor_format, &map))
+        refusal = TW_REFUSAL(TW_ERROR_RESERVED, 0);
+    else
+        refusal = feature_rules(&map, features);
+    if (!refusal)
+        refusal = map_rules(&map);
+    return tw_refused(TW_FROM_TMAU, refusal);
 }

@@ -1,5 +1,5 @@
 /* Structures to words and back; programs of the command processor. */
-#include "tilewright.h"
+#include "tilewright_rules.h"
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the processor must be little-endian"
@@ -13,12 +13,12 @@
 /* The stored number of a value of a member of 32 bits, in `stored`; whether the field can hold it. */
 static int encode(const tw_field *field, uint32_t value, uint32_t *stored)
 {
-    unsigned spare = 32u - field->width;
+    unsigned width = TW_FIELD_WIDTH(field), spare = 32u - width;
 
-    value -= (field->flags & TW_FIELD_BIASED) != 0;
+    value -= (field->shape & TW_FIELD_BIASED) != 0;
     *stored = value << spare >> spare;
-    if (field->flags & TW_FIELD_SIGNED)
-        value += UINT32_C(1) << (field->width - 1);
+    if (field->shape & TW_FIELD_SIGNED)
+        value += UINT32_C(1) << (width - 1);
     return value << spare >> spare == value;
 }
 
@@ -28,30 +28,40 @@ static uint64_t in_half(unsigned lsb, uint32_t stored)
     return lsb & 32 ? (uint64_t)stored << 32 : stored;
 }
 
+/* Bits from one element of a field to the next. */
+static unsigned pitch_of(const tw_field *field)
+{
+    unsigned pitch = 4;
+
+    while (pitch < TW_FIELD_WIDTH(field))
+        pitch *= 2;
+    return pitch;
+}
+
 tw_status tw_pack(uint64_t *words, const tw_format *format, const void *members)
 {
     for (unsigned word = 0; word < format->words; word++)
         words[word] = 0;
     for (unsigned number = 0; number < format->count; number++) {
         const tw_field *field = &format->fields[number];
-        const char *member = (const char *)members + field->offset;
-        unsigned lsb = field->lsb;
+        const uint32_t *member = (const uint32_t *)members + field->offset;
+        unsigned lsb = TW_FIELD_LSB(field), width = TW_FIELD_WIDTH(field), pitch = pitch_of(field);
 
-        for (unsigned element = 0; element < field->count; element++, lsb += field->pitch) {
+        for (unsigned element = 0; element < TW_FIELD_COUNT(field); element++, lsb += pitch) {
             uint32_t stored = format->constant;
             int fits = 1;
 
-            if (field->flags & TW_FIELD_WIDE) {
+            if (field->shape & TW_FIELD_WIDE) {
                 uint64_t value = ((const uint64_t *)(const void *)member)[element];
                 uint32_t high;
 
-                value -= (field->flags & TW_FIELD_BIASED) != 0;
+                value -= (field->shape & TW_FIELD_BIASED) != 0;
                 high = (uint32_t)(value >> 32);
-                fits = field->width == 64 || !(high >> (field->width - 32));
+                fits = width == 64 || !(high >> (width - 32));
                 words[lsb / 64] |= lsb & 32 ? value << 32 : value;
             } else {
-                if (!(field->flags & TW_FIELD_CONSTANT))
-                    fits = encode(field, ((const uint32_t *)(const void *)member)[element], &stored);
+                if (!(field->shape & TW_FIELD_CONSTANT))
+                    fits = encode(field, member[element], &stored);
                 words[lsb / 64] |= in_half(lsb, stored);
             }
             if (!fits)
@@ -65,27 +75,38 @@ void tw_unpack(void *members, const tw_format *format, const uint64_t *words)
 {
     for (unsigned number = 0; number < format->count; number++) {
         const tw_field *field = &format->fields[number];
-        void *member = (char *)members + field->offset;
-        unsigned lsb = field->lsb, biased = (field->flags & TW_FIELD_BIASED) != 0;
+        uint32_t *member = (uint32_t *)members + field->offset;
+        unsigned lsb = TW_FIELD_LSB(field), width = TW_FIELD_WIDTH(field), pitch = pitch_of(field);
+        unsigned biased = (field->shape & TW_FIELD_BIASED) != 0;
 
-        for (unsigned element = 0; element < field->count; element++, lsb += field->pitch) {
+        for (unsigned element = 0; element < TW_FIELD_COUNT(field); element++, lsb += pitch) {
             uint64_t word = words[lsb / 64];
 
             if (lsb & 32)
                 word >>= 32;
-            if (field->flags & TW_FIELD_WIDE) {
-                uint32_t high = field->width == 32 ? 0 : (uint32_t)(word >> 32) << (64 - field->width) >> (64 - field->width);
+            if (field->shape & TW_FIELD_WIDE) {
+                uint32_t high = width == 32 ? 0 : (uint32_t)(word >> 32) << (64 - width) >> (64 - width);
 
-                ((uint64_t *)member)[element] = ((uint64_t)high << 32 | (uint32_t)word) + biased;
-            } else if (!(field->flags & TW_FIELD_CONSTANT)) {
-                unsigned spare = 32u - field->width;
+                ((uint64_t *)(void *)member)[element] = ((uint64_t)high << 32 | (uint32_t)word) + biased;
+            } else if (!(field->shape & TW_FIELD_CONSTANT)) {
+                unsigned spare = 32u - width;
                 uint32_t value = (uint32_t)word >> lsb % 32 << spare;
 
-                ((uint32_t *)member)[element] =
-                    (field->flags & TW_FIELD_SIGNED ? (uint32_t)((int32_t)value >> spare) : value >> spare) + biased;
+                member[element] =
+                    (field->shape & TW_FIELD_SIGNED ? (uint32_t)((int32_t)value >> spare) : value >> spare) + biased;
             }
         }
     }
+}
+
+int tw_has_reserved(const uint64_t *words, const tw_format *format, const void *members)
+{
+    uint64_t again[TW_DESCRIPTOR_WORDS], reserved = 0;
+
+    tw_pack(again, format, members);
+    for (unsigned word = 0; word < format->words; word++)
+        reserved |= again[word] ^ words[word];
+    return reserved != 0;
 }
 
 /* The next word of a program; NULL if it has no room for `count` more. */

@@ -14,24 +14,28 @@ from tilewright.sim.replay.cases import cases_of, read_cases, read_document
 from tilewright.sim.replay.golden import judge
 from tilewright.sim.replay.outcome import differences
 
-from .cases import case_features, random_cases, random_cluster_cases
+from .cases import case_features, random_cases
+from .cluster_cases import random_cases_of_kinds, random_cluster_cases
 from .program import open_program
 from .replay import outcome_of, why_not
 from .replies import spots
 
-__all__ = ["MOST_BYTES", "Capture", "Chooser", "TooLargeError", "capture", "configure", "configure_cases",
-           "expectation", "run", "what_to_run", "where", "write_capture"]  # fmt: skip
+__all__ = ["MOST_BYTES", "MOST_CLUSTER_BYTES", "Capture", "Chooser", "TooLargeError", "capture", "clusters_to_run",
+           "configure", "configure_cases", "expectation", "run", "what_to_run", "where",
+           "write_capture"]  # fmt: skip
 
-#: The most bytes of a capture in a repository.
+#: The most bytes of a capture in a repository, and of a capture of clusters.
 MOST_BYTES = 1 << 20
+MOST_CLUSTER_BYTES = 400 << 10
 
+_DIGITS = 16  # of each hash of a cluster
 _EACH = 4  # cases with bytes, for each feature
 _LARGEST = 2048  # the most bytes that a case with bytes may move
 _ALL = 320 << 10  # the most bytes that all cases with bytes may move
 
 
 class TooLargeError(Exception):
-    """A capture would take more than ``MOST_BYTES``."""
+    """A capture would take more bytes than it may."""
 
 
 class Chooser:
@@ -52,17 +56,21 @@ class Chooser:
 
 
 def expectation(outcome):
-    """The member ``expect`` of a case with this outcome; if the case failed, only the error is known."""
+    """The member ``expect`` of a case with this outcome; if the case failed, only the error is known.
+
+    Of several cores it has only the first digits of hashes, as they do not compress.
+    """
     record = outcome.record
     if (record["error"] or "").startswith("failed"):
         return {"error": record["error"]}
-    hashes = [{"sha256": smem} for smem in record["smem_sha256"]]
+    digits = 64 if len(record["smem_sha256"]) == 1 else _DIGITS
+    hashes = [{"sha256": smem[:digits]} for smem in record["smem_sha256"]]
     strides = {"strides": record["strides"]} if "strides" in record else {}
     return {"error": record["error"], "tx_bytes": record["tx_bytes"], "smem": hashes if len(hashes) > 1 else hashes[0],
-            "gmem": {"sha256": record["gmem_sha256"]}} | strides  # fmt: skip
+            "gmem": {"sha256": record["gmem_sha256"][:digits]}} | strides  # fmt: skip
 
 
-def write_capture(path, silicon, entries, kept):
+def write_capture(path, silicon, entries, kept, most_bytes=None):
     """Writes the file; it is complete or missing.
 
     Parameters
@@ -74,6 +82,8 @@ def write_capture(path, silicon, entries, kept):
         Cases with ``expect``.
     kept : dict
         By index of the case, spots of its memories. The last ones are left out if the file would be too large.
+    most_bytes : int or None
+        ``MOST_BYTES`` if None.
 
     Returns
     -------
@@ -83,13 +93,13 @@ def write_capture(path, silicon, entries, kept):
     Raises
     ------
     TooLargeError
-        If it would take more than ``MOST_BYTES`` even without single bytes; nothing is written.
+        If it would take more than ``most_bytes`` even without single bytes; nothing is written.
     """
-    kept = dict(kept)
-    while len(packed := _packed(silicon, entries, kept)) > MOST_BYTES and kept:
+    kept, most_bytes = dict(kept), most_bytes or MOST_BYTES
+    while len(packed := _packed(silicon, entries, kept)) > most_bytes and kept:
         kept = dict(list(kept.items())[: len(kept) // 2])
-    if len(packed) > MOST_BYTES:
-        raise TooLargeError(f"the capture takes {len(packed)} bytes, more than {MOST_BYTES}, and was not written")
+    if len(packed) > most_bytes:
+        raise TooLargeError(f"the capture takes {len(packed)} bytes, more than {most_bytes}, and was not written")
     write_atomically(path, packed)
     return len(packed), len(kept)
 
@@ -154,9 +164,15 @@ def what_to_run(files, seed=1, count=0):
     return entries, cases_of({"version": 1, "cases": entries}, "the capture", Path())
 
 
-def where(folder, gpu):
-    """Path of the capture of a GPU in a folder."""
-    return folder / f"{re.sub('[^a-z0-9]+', '-', gpu.lower()).strip('-')}.json.xz"
+def clusters_to_run(seed, count):
+    """The cases of a capture of clusters: two fifths of ``count`` of each kind; both lists of :func:`what_to_run`."""
+    entries = list(random_cases_of_kinds(seed, 2 * count // 5))
+    return entries, cases_of({"version": 1, "cases": entries}, "the capture of clusters", Path())
+
+
+def where(folder, gpu, part=""):
+    """Path of the capture of a GPU in a folder, or of a part that has its own file."""
+    return folder / f"{re.sub('[^a-z0-9]+', '-', gpu.lower()).strip('-')}{part}.json.xz"
 
 
 class Capture:

@@ -1,4 +1,4 @@
-"""Features of replay cases as text, to count coverage and choose examples; and random cases for silicon."""
+"""Features of replay cases as text, to count coverage and choose examples; and random cases of one core for silicon."""
 
 import random
 from dataclasses import replace
@@ -13,8 +13,8 @@ from tilewright.verify.random.maps import random_start
 
 from .packing import SHARED_REDUCTIONS
 
-__all__ = ["BLOCK_REDUCTIONS", "TENSOR_REDUCTIONS", "case_features", "random_cases", "random_cluster_cases",
-           "special_values"]  # fmt: skip
+__all__ = ["BLOCK_REDUCTIONS", "TENSOR_REDUCTIONS", "Maker", "case_features", "random_cases", "special_values",
+           "turns"]  # fmt: skip
 
 
 def case_features(case):
@@ -144,14 +144,25 @@ _SMALL = 4096  # bytes; range of tensors whose contents are listed
 
 def random_cases(seed, count):
     """Yields so many cases as a case file has them, but for ``expect``; a function of its arguments alone."""
-    rng = random.Random(seed)
-    turns = {"element": cycle(Element), "tensor": cycle(TENSOR_REDUCTIONS), "block": cycle(BLOCK_REDUCTIONS)}
+    rng, used = random.Random(seed), turns()
     for number, kind in zip(range(count), cycle(_KINDS), strict=False):
-        yield _Maker(rng, turns).case(f"{kind}_{seed}_{number}", kind)
+        yield Maker(rng, used).case(f"{kind}_{seed}_{number}", kind)
 
 
-class _Maker:
-    """Makes one case. Memories have few sizes and patterns, so that the hash of an unwritten memory is known."""
+def turns():
+    """What the cases of one run use in turn, for :class:`Maker`."""
+    return {"element": cycle(Element), "tensor": cycle(TENSOR_REDUCTIONS), "block": cycle(BLOCK_REDUCTIONS)}
+
+
+class Maker:
+    """Makes one case. Memories have few sizes and patterns, so that the hash of an unwritten memory is known.
+
+    Parameters
+    ----------
+    rng : random.Random
+    turns : dict
+        From :func:`turns`, one for all cases of a run.
+    """
 
     def __init__(self, rng, turns):
         self._rng = rng
@@ -268,27 +279,3 @@ class _Maker:
         values = values[first:] + values[:first]
         data = b"".join(value.to_bytes(element.bytes, "little") for value in values)
         self._listed[memory].append([address, (data * (size // len(data) + 1))[:size].hex()])
-
-
-#: Cores of a case. Questions have other numbers of cores (docs/silicon.md).
-_CORES = (2, 2, 4, 4, 8)
-
-
-def random_cluster_cases(seed, count):
-    """Yields so many cases as a case file has them, but for ``expect``; a function of its arguments alone."""
-    rng = random.Random(f"cores {seed}")
-    for entry in random_cases(f"cluster_{seed}", count):
-        cores = rng.choice(_CORES)
-        yield entry | {"cores": cores, "commands": [_delivered(rng, cores, command) for command in entry["commands"]]}
-
-
-def _delivered(rng, cores, command):
-    """A command with its issuer and, in two of three commands that can have them, the cores in which its data land."""
-    command = command | {"core": rng.randrange(cores)}
-    from_shared = "dst" in command and command["src"][0] == "shared"
-    lands = command["op"] == "load" or command.get("dst", [None])[0] == "shared"
-    if not lands or rng.random() < 1 / 3:
-        return command
-    if from_shared:
-        return command | {"dst": [*command["dst"], rng.randrange(cores)]}
-    return command | {"multicast": rng.randrange(1, 1 << cores)}

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.golden import tx_bytes
+from tilewright.sim.replay.commands import CaseOp
 from tilewright.spec import Element, Mode, Opcode, Reduction, Space
 
 __all__ = ["BLOCK_TYPES", "GRANULE", "MAGIC", "MOST_CORES", "MOST_EXPECTED", "RECORDS", "SHARED_BYTES",
@@ -77,6 +78,7 @@ class Op(IntEnum):
     REDUCE_TO_GLOBAL = 8
     REDUCE_TO_SHARED = 9
     PREFETCH_BLOCK = 10
+    ARRIVE = 11
 
 
 class Ending(IntEnum):
@@ -121,6 +123,7 @@ _OPS = {
     Opcode.COMMIT: Op.NOTHING,
     Opcode.WAIT: Op.NOTHING,
     Opcode.WAIT_ALL: Op.NOTHING,
+    CaseOp.ARRIVE: Op.ARRIVE,
 }
 #: By source, destination, and whether the destination is reduced.
 _COPIES = {
@@ -139,7 +142,7 @@ class Issue(NamedTuple):
     ``source_core`` is the other core from whose shared memory it copies, or None.
     """
 
-    opcode: Opcode
+    opcode: Opcode | CaseOp
     map: str
     spec: object
     fields: dict
@@ -149,11 +152,11 @@ class Issue(NamedTuple):
 
     @property
     def ends_at_barrier(self):
-        """Whether silicon counts its bytes."""
-        return self.opcode == Opcode.LOAD or self.fields.get("destination_space") == Space.SHARED
+        """Whether silicon counts its bytes, or arrivals."""
+        return self.opcode in (Opcode.LOAD, CaseOp.ARRIVE) or self.fields.get("destination_space") == Space.SHARED
 
     def lands_in(self, core):
-        """Whether its data land in the shared memory of a core, where a barrier counts them."""
+        """Whether its data land in the shared memory of a core, where a barrier counts them; or its arrivals."""
         return self.ends_at_barrier and bool((1 << self.core if self.multicast is None else self.multicast) >> core & 1)
 
 
@@ -239,6 +242,9 @@ def _fill_command(record, issue, numbers):
         record["type"] = BLOCK_TYPES[fields["element"]] if "element" in fields else 0
     else:
         record["op"] = _OPS[issue.opcode]
+    if record["op"] == Op.ARRIVE:
+        record["size"], record["multicast"] = fields["value"], fields["arriving"]
+        record["expected"] = fields["expected"]
     if record["op"] in (Op.LOAD, Op.GLOBAL_TO_SHARED, Op.SHARED_TO_SHARED, Op.REDUCE_TO_SHARED):
         record["expected"] = min(counted_bytes(issue), MOST_EXPECTED)
     if record["op"] in (Op.LOAD, Op.GLOBAL_TO_SHARED):

@@ -17,7 +17,7 @@ from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 
 from .ask import ask_all, read_questions
-from .capture import capture, configure_cases, what_to_run
+from .capture import capture, clusters_to_run, configure_cases, what_to_run
 from .program import open_program, source_key
 from .replies import Journal, Kept
 from .timing import measured, table
@@ -40,6 +40,7 @@ STEPS = {
     "worked": "worked cases",
     "ask": "open questions",
     "capture": "random cases",
+    "clusters": "random cases of clusters, by kind",
     "time": "times of loads",
 }
 
@@ -147,6 +148,9 @@ class _Errand:
 
     def _capture(self):
         return self._captured(*what_to_run([], self._args.seed, self._args.cases))
+
+    def _clusters(self):
+        return self._captured(*clusters_to_run(self._args.seed, self._args.cases))
 
     def _captured(self, entries, cases):
         taken = capture(entries, cases, self._program)

@@ -14,7 +14,16 @@ from tilewright.errors import UsageError
 from tilewright.files import BUILD, write_atomically
 
 from .ask import ask, document, read_questions, tables
-from .capture import TooLargeError, capture, what_to_run, where, write_capture
+from .capture import (
+    MOST_BYTES,
+    MOST_CLUSTER_BYTES,
+    TooLargeError,
+    capture,
+    clusters_to_run,
+    what_to_run,
+    where,
+    write_capture,
+)
 from .packing import Status
 from .replay import why_not
 from .replies import Hello, Journal, Kept
@@ -40,7 +49,11 @@ def run(args):
         print(", ".join(f"{name} {value}" for name, value in notes["silicon"].items()))
         for step, said in notes["steps"].items():
             print(f"{step}: {said}")
-        status = _take_cases(notes, kept)
+        seed, count = notes["seed"], notes["cases"]
+        status = max(
+            _take_cases(notes, kept, "", what_to_run(WORKED, seed, count), MOST_BYTES),
+            _take_cases(notes, kept, "-clusters", clusters_to_run(seed, count), MOST_CLUSTER_BYTES),
+        )
         _take_answers(notes, kept)
         _take_times(folder / TIME)
     return status
@@ -83,18 +96,18 @@ def _hello(notes):
     return Hello(Status.OK, 0, 0, 0, 0, notes["shared_bytes"], silicon["gpu"], "")
 
 
-def _take_cases(notes, kept):
-    """Writes the capture of the cases that silicon has answered."""
-    entries, cases = what_to_run(WORKED, notes["seed"], notes["cases"])
+def _take_cases(notes, kept, part, to_run, most_bytes):
+    """Writes the capture of the cases that silicon has answered, of ``to_run`` in both forms; returns the status."""
+    entries, cases = to_run
     pairs = [(entry, case) for entry, case in zip(entries, cases, strict=True) if why_not(case) or kept.knows(case)]
     print(f"{len(cases) - len(pairs)} of {len(cases)} cases have not been answered")
     taken = capture(*map(list, zip(*pairs, strict=True)), kept, most_failed=len(pairs)) if pairs else None
     if not taken or not taken.entries:
         return 0
     taken.report(kept.hello.gpu)
-    path = where(QUESTIONS.parent, kept.hello.gpu)
+    path = where(QUESTIONS.parent, kept.hello.gpu, part)
     try:
-        size, with_bytes = write_capture(path, notes["silicon"], taken.entries, taken.kept)
+        size, with_bytes = write_capture(path, notes["silicon"], taken.entries, taken.kept, most_bytes)
     except TooLargeError as error:
         print(f"{error}: take fewer cases")
         return 1

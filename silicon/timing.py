@@ -1,4 +1,6 @@
-"""``tilewright silicon time``: times loads of the benchmark's tiles, repeated over a large tensor, on a GPU."""
+"""``tilewright silicon time``: times loads of the benchmark's tiles, repeated over a large tensor, and multicasts of
+one of them, on a GPU.
+"""
 
 import json
 import math
@@ -18,6 +20,7 @@ from tilewright.spec import Mode, Opcode
 from .packing import RECORDS, fill_map
 from .program import build
 from .replies import provenance
+from .sharing import SHARED, sharing, sharing_table
 
 __all__ = ["SHAPE", "Boxes", "configure", "measure", "measured", "report", "run", "shapes", "table", "utilisations"]
 
@@ -155,7 +158,7 @@ def measured():
 def measure(command, timed, size):
     """The output of the timing program, started by ``command``, for the boxes."""
     header = np.array((len(timed), ROUNDS, size), _TIMING)
-    data = header.tobytes() + b"".join(boxes.record() for boxes in timed)
+    data = header.tobytes() + b"".join(boxes.record() for boxes in [*timed, _shared(timed)])
     try:
         done = subprocess.run(command, input=data, capture_output=True, timeout=_LIMIT, check=False)
     except subprocess.TimeoutExpired:
@@ -166,13 +169,18 @@ def measure(command, timed, size):
     return json.loads(done.stdout)
 
 
+def _shared(timed):
+    return next(boxes for boxes in timed if boxes.name == SHARED)
+
+
 def report(timed, measured, size, utilisations):
     """The result as an object for JSON: medians of the rounds as ratios, for each shape."""
     rounds, faults = np.array(measured.pop("rounds")), measured.pop("faults")
     copy, blocks, *times = np.median(rounds, axis=0) / 1000
     copy_rate, block_rate = 2 * size / copy, size / blocks  # a copy reads and writes
-    lines = []
-    for boxes, fault, seconds, column in zip(timed, faults, times, rounds.T[2:], strict=True):
+    lines, shapes = [], len(timed)
+    for boxes, fault, seconds, column in zip(timed, faults[:shapes], times[:shapes], rounds.T[2 : 2 + shapes],
+                                             strict=True):  # fmt: skip
         line = {"name": boxes.name, "tilewright": utilisations.get(boxes.name), "fault": fault}
         if not fault:
             rate = boxes.bytes / seconds
@@ -194,6 +202,7 @@ def report(timed, measured, size, utilisations):
             "blocks_of_copy": block_rate / copy_rate,
             "gigabytes_a_second": {"copy": copy_rate / 1e9, "blocks": block_rate / 1e9},
             "shapes": lines,
+            "clusters": list(sharing(_shared(timed), faults[shapes:], times[shapes:], copy_rate)),
         }
     )
 
@@ -218,6 +227,8 @@ def table(result):
     for line in result["shapes"]:
         ratios = [f"{line[name]:.2f}" for name in ("of_copy", "of_blocks", "sectors_of_blocks") if not line["fault"]]
         yield f"| {' | '.join([line['name'], *(ratios or [line['fault'], '-', '-']), line['tilewright'] or '-'])} |"
+    yield ""
+    yield from sharing_table(result["clusters"])
     if not any(line["tilewright"] for line in result["shapes"]):
         yield ""
         yield "Run `make bench` first to have our own figures in the last column."

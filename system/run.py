@@ -13,6 +13,7 @@ import numpy as np
 from tilewright.hw.core.params import ENGINES
 from tilewright.network.compiled import compile as compile_network
 from tilewright.network.container import c_array, container, relocations
+from tilewright.network.drawn import NetworkMaker
 from tilewright.network.machine import machine_of_core
 from tilewright.network.models.digit_reader import load_model, prepare_digits, written_digits
 from tilewright.network.reader import read_model
@@ -38,7 +39,7 @@ __all__ = ["Outcome", "firmware_sources", "picture", "run_system", "table"]
 DIGIT = 1405
 #: Where the linker puts the memory of the model.
 WORK_BASE = MEMORY_BASE + (512 << 10)
-_LIMIT, _STEP = 8_000_000, 500_000
+_LIMIT, _STEPS = 8_000_000, {"verilator": 500_000, "icarus": 10_000}
 #: Files of the library with sentences.
 _TEXT_FILES = ("tilewright_text.c", "tilewright_sentences.c")
 
@@ -72,8 +73,8 @@ class Outcome(NamedTuple):
         Bytes of code and constants of each file of the library, at -Os.
     model_bytes : int
         Bytes of the library in a program that runs a model.
-    digit : int
-        What was written.
+    subject : str
+        What the network looked at.
     compared : int
         Bytes of memory that were compared.
     problems : list of str
@@ -85,7 +86,7 @@ class Outcome(NamedTuple):
     cycles: int
     sizes: dict
     model_bytes: int
-    digit: int
+    subject: str
     compared: int
     problems: list
 
@@ -101,7 +102,7 @@ def table(outcome):
     """An :class:`Outcome` as text."""
     figures, verdict = outcome.figures, "differ from" if outcome.problems else "equal"
     return (
-        f"{outcome.text}\n{outcome.cycles:,} cycles; a {outcome.digit} was written; "
+        f"{outcome.text}\n{outcome.cycles:,} cycles; {outcome.subject}; "
         f"answer and {outcome.compared:,} bytes of memory {verdict} golden's\n"
         f"library on RV32IM at -Os: {figures['library']:,} bytes, {outcome.model_bytes:,} linked to run a model; "
         f"{figures['sentences']:,} bytes of sentences"
@@ -122,13 +123,47 @@ def picture(phases):
     return svg(wide + 120, 58 + 18 * len(phases), parts, "Share of the cycles that each phase of the firmware takes")
 
 
-def firmware_sources(compiled, stored):
-    """All files of the firmware, a dict of str to str; ``stored`` is the quantised input."""
+class _Network(NamedTuple):
+    """A network that gives scores, with an input; ``stored`` is the name of the quantised input."""
+
+    graph: object
+    inputs: dict
+    stored: str
+    subject: str
+
+
+def _digit_reader():
+    graph = read_model(load_model(count=1))
+    pixels, (digit,) = written_digits(DIGIT, 1)
+    stored = next(node.output for node in graph.nodes if node.kind == "Quantize")
+    return _Network(graph, {graph.inputs[0]: prepare_digits(pixels)}, stored, f"a {digit} was written")
+
+
+def _small_network():
+    """One convolution with random weights, for simulators that take a millisecond for a cycle."""
+    maker = NetworkMaker(DIGIT)
+    stored = maker.input((1, 8, 2, 2))
+    graph = maker.graph(maker.conv(stored, 10, 2, pad=0))
+    return _Network(graph, maker.draw(), stored, "a convolution with random weights")
+
+
+def firmware_sources(compiled, stored, *, mistakes=True):
+    """All files of the firmware, a dict of str to str.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    stored : array
+        The quantised input.
+    mistakes : bool
+        Whether it also makes mistakes, most of whose cycles go to the serial line.
+    """
     settings = tuple(Setting("tmau", name, True) for name in ("command_window", "barrier_window"))
     choice = Choice("core", "unit", engines=ENGINES, settings=settings, prefix="soc")
-    scores = compiled.places[compiled.graph.tail[0].inputs[0]]
+    scores = compiled.places[_scores(compiled)]
     digit = (
         "#include <stddef.h>\n#include <stdint.h>\n"
+        f"#define MISTAKES {int(mistakes)}\n"
         f"#define MODEL_MEMORY {len(compiled.image)}\n#define SCORES {int(np.prod(scores.shape))}\n"
         "extern const uint32_t digit_reader[];\nextern const size_t digit_reader_size;\n"
         f"static const uint8_t digit[] = {{{', '.join(map(str, stored.ravel()))}}};\n"
@@ -139,30 +174,38 @@ def firmware_sources(compiled, stored):
     return library_files() | own | {"soc_core.h": header_text(choice), "digit.h": digit, "digit_reader.c": model}
 
 
-def run_system():
-    """Compiles network and firmware, builds the simulator and runs it; an :class:`Outcome`."""
-    params = SystemParams()
+def _scores(compiled):
+    """Name of the tensor of the scores, as the core stores it."""
+    tail = compiled.graph.tail
+    return tail[0].inputs[0] if tail else compiled.graph.outputs[0]
+
+
+def run_system(simulator="verilator"):
+    """Compiles network and firmware, builds the simulator and runs it; an :class:`Outcome`.
+
+    On Icarus Verilog, which is a hundred times slower, the network is one convolution, and the firmware makes no
+    mistakes.
+    """
+    params, small = SystemParams(), simulator != "verilator"
     with work("system"):
         report("network")
-        graph = read_model(load_model(count=1))
-        compiled = compile_network(graph, machine_of_core(params.core))
-        pixels, (digit,) = written_digits(DIGIT, 1)
-        inputs = {graph.inputs[0]: prepare_digits(pixels)}
+        network = _small_network() if small else _digit_reader()
+        compiled = compile_network(network.graph, machine_of_core(params.core))
         report("golden")
-        before, after = compiled.memory(inputs), compiled.run_golden(inputs)
-        quantised = next(node.output for node in graph.nodes if node.kind == "Quantize")
-        stored = compiled.tensor(before, quantised)
+        before, after = compiled.memory(network.inputs), compiled.run_golden(network.inputs)
+        stored = compiled.tensor(before, network.stored)
         report("firmware")
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-            sources = firmware_sources(compiled, stored)
+            sources = firmware_sources(compiled, stored, mistakes=not small)
             elf = compile_firmware(Path(folder), sources).read_bytes()
             sizes, model = library_sizes(Path(folder), sources), model_bytes(Path(folder), sources)
         report("simulator")
-        text, memory, statuses = _simulate(params, segments_of(elf), len(after))
+        text, memory, statuses = _simulate(params, segments_of(elf), len(after), simulator)
     (scores,) = compiled.tensors(after).values()
     problems = _differences(text, memory, _moved(compiled, after), int(scores.argmax()), statuses)
+    problems += [] if small else _unanswered(text, statuses)
     phases = {name: int(count) for name, count in re.findall(r"^(\w+): (\d+) cycles$", text, re.MULTILINE)}
-    return Outcome(text, phases, statuses["cycles"], sizes, model, int(digit), len(after), problems)
+    return Outcome(text, phases, statuses["cycles"], sizes, model, network.subject, len(after), problems)
 
 
 def _moved(compiled, image):
@@ -178,14 +221,14 @@ def _design(params):
     return make_design(bench, bench.arrays())
 
 
-def _simulate(params, segments, count):
+def _simulate(params, segments, count, simulator):
     """The text on the serial line, the model's memory, and the statuses at the end."""
     folder = files("tilewright.system")
     sources = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("processor.py", "top.py", "bench.py")]
     design = cached_design(lambda: _design(params), "system", params, sources)
     processor = distribution("pythondata-cpu-picorv32").locate_file("pythondata_cpu_picorv32/verilog/picorv32.v")
     design = replace(design, verilog=f"{design.verilog}\n{Path(processor).read_text(encoding='utf-8')}")
-    with Simulation(design) as simulation:
+    with Simulation(design, simulator=simulator) as simulation:
         for address, data in segments:
             name = "memory" if address >= MEMORY_BASE else "firmware"
             width, first = design.arrays[name].width // 8, address % MEMORY_BASE
@@ -200,7 +243,7 @@ def _simulate(params, segments, count):
         while True:
             dump = {"received": (0, design.arrays["received"].depth),
                     "memory": ((WORK_BASE - MEMORY_BASE) // width, -(-count // width))}  # fmt: skip
-            statuses, _ = simulation.exchange(reset=reset, limit=_STEP)
+            statuses, _ = simulation.exchange(reset=reset, limit=_STEPS[simulator])
             total, reset = total + statuses["cycles"], False
             report("cycles", total, _LIMIT)
             if statuses["finished"] or total >= _LIMIT:
@@ -224,6 +267,12 @@ def _differences(text, memory, expected, answer, statuses):
         problems.append(
             f"{len(wrong):,} of {len(expected):,} bytes of memory differ from golden, the first at {wrong[0]:#x}"
         )
+    return problems
+
+
+def _unanswered(text, statuses):
+    """Sentences on mistakes of the firmware that nothing has stopped as it should."""
+    problems = []
     docs = {code: member_docs(type(code))[code.name] for code in _MISTAKES.values() if not isinstance(code, str)}
     for tried, code in _MISTAKES.items():
         sentence = docs.get(code, code).split("; value is")[0]

@@ -5,11 +5,12 @@ Nothing is imported here, so a module that breaks is still judged. A failure lis
 
 import ast
 import re
+import subprocess
 import sys
 import tomllib
 from functools import cache
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -94,7 +95,7 @@ def python_files(*folders):
 def text_files():
     """Files that are committed: everything in the folders, and the files beside them, that is text."""
     paths = chain(ROOT.iterdir(), *((ROOT / folder).rglob("*") for folder in (*FOLDERS, "tests", "docs", ".ci")))
-    suffixes = {"", ".md", ".py", ".toml", ".json", ".html", ".svg", ".yml", ".v", ".sv", ".c", ".h", ".cc", ".cu"}
+    suffixes = (_WRITTEN | {"", ".sv", ".cc"}) - {".jpg", ".onnx", ".xz"}
     return sorted(p for p in paths if p.is_file() and p.suffix in suffixes and "__pycache__" not in p.parts)
 
 
@@ -361,6 +362,31 @@ def test_no_text_contains(pattern, what):
 
 def test_no_stub_files():
     report(f"{where(path)}: annotations belong in the module" for f in FOLDERS for path in (ROOT / f).rglob("*.pyi"))
+
+
+#: Kinds of files that somebody writes, beside those without a suffix.
+_WRITTEN = {
+    ".S", ".c", ".cpp", ".cu", ".h", ".html", ".jpg", ".json", ".ld", ".md", ".onnx", ".pe", ".py", ".svg", ".toml",
+    ".v", ".xz", ".yml",
+}  # fmt: skip
+#: Those of them that lie beside the folders.
+_WRITTEN_IN_ROOT = {".md", ".py", ".toml"}
+
+
+def generated(tracked):
+    """A sentence for each path that only a tool can have written there."""
+    for path in map(PurePosixPath, tracked):
+        if path.suffix and path.suffix not in (_WRITTEN if path.parent.name else _WRITTEN_IN_ROOT):
+            yield f"{path}: a tool wrote it; it must not be tracked, and the tool must write to a folder of its own"
+
+
+def test_nothing_that_tools_write_is_tracked():
+    if not (ROOT / ".git").exists():
+        pytest.skip("this is no clone")
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    report(generated(listed.splitlines()))
+    refused = ["soc_rom.init", "soc.v", "a/dump.vcd", "a/b.o"]
+    assert [line.partition(":")[0] for line in generated(["Makefile", "README.md", "a/b.v", *refused])] == refused
 
 
 def test_every_folder_is_distributed():

@@ -9,10 +9,10 @@
 
 namespace tilewright {
 
-// One arrival ends a phase. Asynchronous copies may use the barrier after this.
-__device__ __forceinline__ void init_barrier(uint32_t barrier)
+// So many arrivals end a phase. Asynchronous copies and other blocks may use the barrier after this.
+__device__ __forceinline__ void init_barrier(uint32_t barrier, uint32_t arrivals = 1)
 {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
@@ -26,6 +26,13 @@ __device__ __forceinline__ void expect(uint32_t barrier, uint32_t bytes)
 __device__ __forceinline__ void arrive_expecting(uint32_t barrier, uint32_t bytes)
 {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+
+// Makes so many arrivals at a barrier in any block of the cluster, whose address is of the cluster's window.
+__device__ __forceinline__ void arrive_in_cluster(uint32_t barrier, uint32_t arrivals)
+{
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
 }
 
 // Takes bytes off the count, as a copy does when they are written.
@@ -42,6 +49,22 @@ __device__ __forceinline__ bool phase_over(uint32_t barrier, uint32_t parity)
         "{\n"
         ".reg .pred over;\n"
         "mbarrier.test_wait.parity.shared::cta.b64 over, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, over;\n"
+        "}"
+        : "=r"(over)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+    return over != 0;
+}
+
+// The same of a barrier at which other blocks arrive. Then what they have read before can be written over.
+__device__ __forceinline__ bool phase_over_in_cluster(uint32_t barrier, uint32_t parity)
+{
+    uint32_t over;
+    asm volatile(
+        "{\n"
+        ".reg .pred over;\n"
+        "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 over, [%1], %2;\n"
         "selp.u32 %0, 1, 0, over;\n"
         "}"
         : "=r"(over)

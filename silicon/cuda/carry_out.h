@@ -62,6 +62,20 @@ __device__ CommandReply count_bytes(uint32_t barrier, uint32_t expected, uint64_
     return {static_cast<uint32_t>(Outcome::UNFINISHED), 0, 0};
 }
 
+// Arrivals that a barrier has counted, modulo those of the two phases that a parity tells apart: single arrivals are
+// made until the phase ends.
+__device__ CommandReply count_arrivals(uint32_t barrier, uint32_t expected)
+{
+    const uint32_t parity = phase_over(barrier, 0);
+    for (uint32_t missing = 1; missing <= expected; ++missing) {
+        arrive_in_cluster(barrier, 1);
+        if (phase_over(barrier, parity)) {
+            return {static_cast<uint32_t>(Outcome::DONE), 1, static_cast<int64_t>(expected) * (parity + 1) - missing};
+        }
+    }
+    return {static_cast<uint32_t>(Outcome::UNFINISHED), 0, 0};
+}
+
 // Issues the instruction; false if there is none. `shared` is the address of the job's shared memory.
 __device__ bool issue(const CUtensorMap& map, const Task& task, uint32_t shared, uint32_t barrier)
 {
@@ -140,7 +154,8 @@ __device__ CommandReply perform(const CUtensorMap& map, const Task& task, uint32
 }
 
 // Launched as a cluster of task.cores blocks of THREADS threads, with shared_bytes + BARRIER_BYTES of shared memory.
-// All of them come to every meeting, whatever becomes of the command: each wait has an end.
+// All of them come to every meeting, whatever becomes of the command: each wait has an end. After the second meeting
+// all arrivals have been made.
 // Op::NOTHING only says in `bytes` where the job's shared memory lies.
 __global__ void __launch_bounds__(THREADS)
     carry_out(const __grid_constant__ CUtensorMap map, const __grid_constant__ Task task)
@@ -150,18 +165,21 @@ __global__ void __launch_bounds__(THREADS)
     const uint32_t barrier = shared + task.shared_bytes, units = task.shared_bytes / sizeof(uint4);
     const uint32_t core = own_core();
     const Op op = static_cast<Op>(task.command.op);
-    const bool counts = ends_at_barrier(op), lands = receives(task.command, core);
+    const bool counts = ends_at_barrier(op), lands = receives(task.command, core), arrives = op == Op::ARRIVE;
     uint4* const image = task.image + static_cast<uint64_t>(core) * units;
     CommandReply reply = {static_cast<uint32_t>(Outcome::DONE), 0, op == Op::NOTHING ? shared : 0};
     for (uint32_t i = threadIdx.x; i < units; i += THREADS) memory[i] = image[i];
     if (threadIdx.x == 0) {
-        init_barrier(barrier);
+        init_barrier(barrier, arrives ? task.command.expected : 1);
         if (counts) arrive_expecting(barrier, lands ? task.command.expected : 0);
     }
     fence_for_copies();
     meet_cluster();
     if (threadIdx.x == 0) {
-        if (core == task.command.core && op != Op::NOTHING) reply = perform(map, task, shared, barrier);
+        if (arrives && task.command.multicast >> core & 1) {
+            arrive_in_cluster(address_in(task.command.core, barrier), task.command.size);
+        }
+        if (!arrives && core == task.command.core && op != Op::NOTHING) reply = perform(map, task, shared, barrier);
         if (lands && reply.outcome == static_cast<uint32_t>(Outcome::DONE)) {
             // Nothing has been waited for if nothing was expected.
             reply = count_bytes(barrier, task.command.expected, task.command.expected ? COPY_REST : COPY_LIMIT);
@@ -173,6 +191,7 @@ __global__ void __launch_bounds__(THREADS)
         if (counts && !lands && reply.outcome == static_cast<uint32_t>(Outcome::DONE)) {
             reply = count_bytes(barrier, 0, COPY_REST);
         }
+        if (arrives) reply = count_arrivals(barrier, task.command.expected);
         task.replies[core] = reply;
     }
     for (uint32_t i = threadIdx.x; i < units; i += THREADS) image[i] = memory[i];

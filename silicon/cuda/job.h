@@ -72,6 +72,7 @@ enum class Op : uint16_t {
     REDUCE_TO_GLOBAL,
     REDUCE_TO_SHARED,
     PREFETCH_BLOCK,
+    ARRIVE,  // of some cores at the barrier of one
 };
 
 enum class Reduction : uint32_t { NONE = 0, ADD, MIN, MAX, INC, DEC, AND, OR, XOR };
@@ -81,18 +82,20 @@ enum class Type : uint32_t { NONE = 0, U32, S32, U64, S64, F16, BF16, F32 };
 
 struct CommandRecord {
     uint64_t source, destination;  // of blocks: in the job's global or shared memory
-    uint32_t size;                 // of blocks, bytes
+    uint32_t size;                 // of blocks, bytes; arrivals of each arriving core
     uint16_t op;                   // Op
-    uint8_t core;                  // which issues it
+    uint8_t core;                  // which issues it; core of the barrier at which others arrive
     uint8_t receiver;              // core of the destination, of copies and reductions within shared memories
     uint32_t map;                  // of tensors: index of its MapRecord
     int32_t coords[5];
     uint16_t offsets[3];
-    uint16_t multicast;            // of copies from global to shared memory: mask of cores; 0: the issuer alone
+    uint16_t multicast;            // of copies from global to shared memory: mask of cores; 0: the issuer alone.
+                                   // Of arrivals: mask of the cores that arrive
     uint32_t shared;               // of tensors: address in shared memory
     uint32_t reduction;            // Reduction
     uint32_t type;                 // Type, of blocks
-    uint32_t expected;             // of copies to shared memory: bytes to count at each barrier, below 2^20
+    uint32_t expected;             // of copies to shared memory: bytes to count at each barrier, below 2^20.
+                                   // Of arrivals: those that complete a phase of the barrier, 1 to 2^20 - 1
 };
 
 struct ReplyHeader {
@@ -118,7 +121,7 @@ enum class Outcome : uint32_t {
 struct CommandReply {
     uint32_t outcome;  // Outcome
     uint32_t counted;  // 1: `bytes` was measured at the barrier
-    int64_t bytes;
+    int64_t bytes;     // or arrivals, modulo those of two phases
 };
 
 }  // namespace tilewright

@@ -93,6 +93,9 @@ inline bool read_job(Job& job, uint32_t shared_bytes, uint32_t expected)
                             std::to_string(command.receiver) + ", and the last one is " +
                             std::to_string(header.more_cores));
         }
+        if (command.op == static_cast<uint16_t>(Op::ARRIVE) && !command.expected) {
+            throw Malformed("a command expects no arrivals");
+        }
         if (command.expected > expected) {
             throw Malformed("a command expects " + std::to_string(command.expected) + " bytes, more than " +
                             std::to_string(expected));

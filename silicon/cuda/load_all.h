@@ -12,13 +12,15 @@
 
 namespace tilewright {
 
-// What goes into the timing program: one Timing, then so many Shapes; timing.py has the same records.
+// What goes into the timing program: one Timing, then so many Shapes, then the Shape that clusters share, of
+// SHARED_RANK; timing.py has the same records.
 //
-// It answers with one JSON object: the GPU, what is wrong with each shape (null if nothing is), and the milliseconds of
-// every round: of the copy, of blocks, and of every shape; 0 of one with which something is wrong.
+// It answers with one JSON object: the GPU, what is wrong with each job (null if nothing is), and the milliseconds of
+// every round: of the copy, of blocks, and of every job; 0 of one with which something is wrong. Jobs are the shapes,
+// then the shared one: in clusters of 2, 4 and 8 blocks, each time with loads by every block, then with multicasts.
 struct Timing {
     uint32_t shapes;
-    uint32_t rounds;  // each times every shape once
+    uint32_t rounds;  // each times every job once
     uint64_t bytes;   // of the memory that tensors lie in, and that is copied to compare with
 };
 
@@ -78,10 +80,11 @@ private:
     uint32_t digit[5];
 };
 
-// A copy that never ends is an error of the kernel, after some seconds.
+// A copy that never ends is an error of the kernel, after some seconds. IN_CLUSTER: other blocks arrive at the barrier.
+template <bool IN_CLUSTER = false>
 __device__ __forceinline__ void wait_for_stage(uint32_t barrier, uint32_t parity)
 {
-    for (uint32_t tries = 0; !phase_over(barrier, parity); ++tries) {
+    for (uint32_t tries = 0; !(IN_CLUSTER ? phase_over_in_cluster : phase_over)(barrier, parity); ++tries) {
         if (tries == 1u << 28) __trap();
     }
 }

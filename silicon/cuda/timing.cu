@@ -1,7 +1,8 @@
-// Times loads of boxes against the GPU's own copies; load_all.h has what it reads, timing.py starts it.
+// Times loads of boxes against the GPU's own copies, and multicasts against separate loads; load_all.h has what it
+// reads, timing.py starts it.
 //
-// Every shape is first checked: its bytes, added up as they land, must be those that ordinary loads find. Then, after a
-// round that does not count, every round times the copy, the blocks and all shapes one after the other.
+// Every job is first checked: its bytes, added up as they land, must be those that ordinary loads find. Then, after a
+// round that does not count, every round times the copy, the blocks and all jobs one after the other.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -9,10 +10,12 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver.h"
 #include "load_all.h"
+#include "share_all.h"
 
 namespace tilewright {
 namespace {
@@ -24,7 +27,10 @@ constexpr uint32_t BARRIER_BYTES = 8;   // of a stage
 constexpr uint32_t TIMED = 32;          // threads of a block that only loads
 constexpr uint32_t CHECKERS = 256;      // and of one that adds up
 
+constexpr uint32_t CLUSTERS[] = {2, 4, 8};  // blocks of a cluster
+
 using Kernel = void (*)(const CUtensorMap, const Task);
+using SharingKernel = void (*)(const CUtensorMap, const Task, uint32_t);
 
 template <bool ADD_UP>
 Kernel kernel_of(uint32_t rank)
@@ -52,21 +58,26 @@ public:
     // Rank 0: blocks of the whole memory, which come first.
     void add(const Shape& shape)
     {
-        Job job{};
-        job.task = {shape, reinterpret_cast<uint64_t>(memory), 1, shape.unit_bytes, 0, sums};
-        for (int d = 0; d < 5; ++d) {
-            job.task.boxes *= shape.count[d];
-            job.task.box_bytes *= shape.extent[d];
-        }
-        const uint32_t room = static_cast<uint32_t>(device.sharedMemPerMultiprocessor) / BLOCKS - RESERVED;
-        job.task.stages = std::clamp(room / (shape.stage_bytes + BARRIER_BYTES), 2u, MOST_STAGES);
-        if (shape.map.rank) {
-            const CUresult result = driver.encode(shape.map, reinterpret_cast<uint64_t>(memory), &job.map);
-            if (result) job.fault = "the driver refuses its map";
-        }
+        Job job = job_of(shape);
+        job.task.stages = std::clamp(room() / (shape.stage_bytes + BARRIER_BYTES), 2u, MOST_STAGES);
         job.timed = prepare(job, kernel_of<false>(shape.map.rank), TIMED);
         job.checked = prepare(job, kernel_of<true>(shape.map.rank), CHECKERS);
         jobs.push_back(job);
+    }
+
+    // Adds the jobs of the shape that clusters share.
+    void add_shared(const Shape& shape)
+    {
+        if (shape.map.rank != SHARED_RANK) throw std::runtime_error("the shared tensor has another rank");
+        for (const uint32_t cores : CLUSTERS) {
+            Job job = job_of(shape);
+            job.cores = cores;
+            job.task.stages = std::max(room() / (shape.stage_bytes + STAGE_BARRIERS) / cores, 1u) * cores;
+            prepare_sharing(job, share_all<false, false>, share_all<false, true>);
+            jobs.push_back(job);
+            prepare_sharing(job, share_all<true, false>, share_all<true, true>);
+            jobs.push_back(job);
+        }
     }
 
     // Compares what lands with what is there.
@@ -82,7 +93,7 @@ public:
             add_up<<<BLOCKS * device.multiProcessorCount, CHECKERS>>>(task);
             check(cudaGetLastError());
             check(cudaMemcpy(landed, sums, sizeof landed, cudaMemcpyDeviceToHost));
-            if (landed[0] != landed[1]) job.fault = "what lands is not what is there";
+            if (landed[0] != landed[1] * std::max(job.cores, 1u)) job.fault = "what lands is not what is there";
         }
         if (jobs.front().fault) throw std::runtime_error(std::string("of blocks, ") + jobs.front().fault);
     }
@@ -100,7 +111,7 @@ public:
         return times;
     }
 
-    // Why each shape is not timed; null if it is.
+    // Why each job is not timed; null if it is.
     std::vector<const char*> faults() const
     {
         std::vector<const char*> faults;
@@ -115,6 +126,7 @@ private:
     // All that a launch needs, found out before the clock runs.
     struct Launch {
         Kernel kernel;
+        SharingKernel sharing;
         uint32_t blocks, threads, shared_bytes;
     };
 
@@ -122,26 +134,86 @@ private:
         CUtensorMap map;
         Task task;
         Launch timed, checked;
+        uint32_t cores;  // blocks of a cluster; 0 without clusters
         const char* fault = nullptr;
     };
+
+    // Shared memory of a block, if a multiprocessor has BLOCKS of them.
+    uint32_t room() const { return static_cast<uint32_t>(device.sharedMemPerMultiprocessor) / BLOCKS - RESERVED; }
+
+    // A job without its launches.
+    Job job_of(const Shape& shape)
+    {
+        Job job{};
+        job.task = {shape, reinterpret_cast<uint64_t>(memory), 1, shape.unit_bytes, 0, sums};
+        for (int d = 0; d < 5; ++d) {
+            job.task.boxes *= shape.count[d];
+            job.task.box_bytes *= shape.extent[d];
+        }
+        if (shape.map.rank) {
+            const CUresult result = driver.encode(shape.map, reinterpret_cast<uint64_t>(memory), &job.map);
+            if (result) job.fault = "the driver refuses its map";
+        }
+        return job;
+    }
+
+    void allow_shared_memory(const void* function) const
+    {
+        check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(device.sharedMemPerBlockOptin)));
+        check(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                   cudaSharedmemCarveoutMaxShared));
+    }
 
     Launch prepare(const Job& job, Kernel kernel, uint32_t threads)
     {
         const uint32_t shared = job.task.stages * (job.task.shape.stage_bytes + BARRIER_BYTES);
         const void* function = reinterpret_cast<const void*>(kernel);
         int blocks = 0;
-        check(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                   static_cast<int>(device.sharedMemPerBlockOptin)));
-        check(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                   cudaSharedmemCarveoutMaxShared));
+        allow_shared_memory(function);
         check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, static_cast<int>(threads), shared));
         const uint64_t all = static_cast<uint64_t>(blocks) * static_cast<uint64_t>(device.multiProcessorCount);
-        return {kernel, static_cast<uint32_t>(std::min(all, job.task.boxes)), threads, shared};
+        return {kernel, nullptr, static_cast<uint32_t>(std::min(all, job.task.boxes)), threads, shared};
+    }
+
+    // Both launches have as many clusters as fit on the GPU at once.
+    void prepare_sharing(Job& job, SharingKernel timed, SharingKernel checked)
+    {
+        const uint32_t shared = job.task.stages * (job.task.shape.stage_bytes + STAGE_BARRIERS);
+        for (auto [launch, kernel] : {std::pair{&job.timed, timed}, std::pair{&job.checked, checked}}) {
+            *launch = {nullptr, kernel, job.cores, SHARERS, shared};
+            allow_shared_memory(reinterpret_cast<const void*>(kernel));
+            int clusters = 0;
+            cudaLaunchAttribute attribute;
+            const cudaLaunchConfig_t config = config_of(job, *launch, attribute);
+            check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config));
+            if (!clusters) job.fault = "no cluster fits";
+            launch->blocks *= static_cast<uint32_t>(std::min<uint64_t>(std::max(clusters, 1), job.task.boxes));
+        }
+    }
+
+    static cudaLaunchConfig_t config_of(const Job& job, const Launch& launch, cudaLaunchAttribute& cluster)
+    {
+        cluster.id = cudaLaunchAttributeClusterDimension;
+        cluster.val.clusterDim = {job.cores, 1, 1};
+        cudaLaunchConfig_t config{};
+        config.gridDim = launch.blocks;
+        config.blockDim = launch.threads;
+        config.dynamicSmemBytes = launch.shared_bytes;
+        config.attrs = &cluster;
+        config.numAttrs = 1;
+        return config;
     }
 
     static void launch(const Job& job, const Launch& launch)
     {
-        launch.kernel<<<launch.blocks, launch.threads, launch.shared_bytes>>>(job.map, job.task);
+        if (job.cores) {
+            cudaLaunchAttribute attribute;
+            const cudaLaunchConfig_t config = config_of(job, launch, attribute);
+            check(cudaLaunchKernelEx(&config, launch.sharing, job.map, job.task, job.cores));
+        } else {
+            launch.kernel<<<launch.blocks, launch.threads, launch.shared_bytes>>>(job.map, job.task);
+        }
         check(cudaGetLastError());
     }
 
@@ -190,6 +262,7 @@ void run()
     Bench bench(timing);
     bench.add(blocks_of(timing.bytes));
     for (uint32_t i = 0; i < timing.shapes; ++i) bench.add(read<Shape>());
+    bench.add_shared(read<Shape>());
     bench.check_all();
     bench.round();
     int driver = 0, runtime = 0;

@@ -167,7 +167,7 @@ def _run(session, commands):
 
 
 def _multicasts(session, preset):
-    """One core loads for 1, 2 and 4 cores; the cycles for 1 core are the limit for more."""
+    """One core loads for 1, 2 and 4 cores, whose cycles are those for 1 core; and each core loads for itself."""
     one = None
     for count in (1, 2, 4):
         run = _run(session, [_boxes(session, 0, cores=list(range(count)))])
@@ -177,6 +177,13 @@ def _multicasts(session, preset):
         extra = cycles - one
         yield Line(preset, f"multicast to {count}: cycles", _LATENCY, one, cycles, f"{extra} extra", "<= 0", extra <= 0,
                    note=f"{delivered / cycles:.1f} bytes delivered a cycle")  # fmt: skip
+        if count > 1:
+            run = _run(session, [_boxes(session, 0)] * count)
+            first = min(core.commands[0].accepted for core in run.cores[:count])
+            separate = max(core.commands[-1].done for core in run.cores[:count]) - first
+            yield Line(preset, f"separate loads by {count}: cycles", _LATENCY, one, separate,
+                       f"{separate / cycles:.2f} times", "none", True,
+                       note="of the boxes that a multicast delivers")  # fmt: skip
         yield Line(preset, f"multicast to {count}: bytes read", _LATENCY, delivered // count, read,
                    f"1/{delivered / read:g}", f"<= 1/{count}", read * count <= delivered)  # fmt: skip
 

@@ -14,10 +14,10 @@ from tilewright.golden import Windows, align
 from tilewright.golden.memory import fill_pattern, mix_pattern
 from tilewright.golden.tmau.align import Operator, Padding
 from tilewright.golden.tmau.lanes import lane_strides
-from tilewright.spec import LANES, Element, Error, LaneLayout, Opcode
+from tilewright.spec import BARRIER, LANES, Element, Error, LaneLayout, Opcode
 from tilewright.spec.fields import names
 
-from .commands import Command, lane_fields, read_command
+from .commands import CaseOp, Command, lane_fields, read_command
 from .conv_cases import read_conv_case
 from .fields import Fields, MemoryImage, read_image
 from .maps import MapSpec, read_placed_map, read_processors, read_windows, with_maps
@@ -158,6 +158,8 @@ def _read_case(entry, index, folder):
         for position, command in enumerate(fields.listed("commands"))
     ]
     fields.end()
+    if smem.size < BARRIER.bytes and any(command.opcode == CaseOp.ARRIVE for command in commands):
+        raise fields.wrong("smem.bytes", f"must be at least {BARRIER.bytes} for a barrier, not {smem.size}")
     return Case(
         name, kind, expect, gmem, smem, maps, tuple(commands), windows, why=why, cores=cores, processors=processors
     )

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import NamedTuple
 
 from tilewright.golden import CommandError, TensorMap, limits
 from tilewright.golden.tmau.descriptor import check_word
 from tilewright.golden.tmau.tile import footprint
 from tilewright.spec import (
+    BARRIER,
     BLOCK,
     COMMAND,
     DESCRIPTOR,
@@ -29,7 +31,13 @@ from tilewright.spec.tmau_registers import FEATURES, own_tag_bits
 
 from .fields import REQUIRED
 
-__all__ = ["Command", "command_entry", "lane_fields", "needed_words", "read_command", "shared_reach"]
+__all__ = ["CaseOp", "Command", "command_entry", "lane_fields", "needed_words", "read_command", "shared_reach"]
+
+
+class CaseOp(IntEnum):
+    """Operations of a case that are not commands of a TMAU; no ``Opcode`` has these numbers."""
+
+    ARRIVE = 256  #: several cores arrive at a barrier of one core, each once
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class Command:
 
     Attributes
     ----------
-    opcode : Opcode
+    opcode : Opcode or CaseOp
     map : str
         Name of the descriptor; empty if there is none.
     fields : dict
@@ -49,7 +57,7 @@ class Command:
     wait : bool
         Whether it starts only after the previous command is complete (not ``async``).
     core : int
-        The core that issues it.
+        The core that issues it; of ARRIVE, the core of the barrier.
     receivers : int or None
         Mask of the cores that receive its data; None: the issuer.
     source_core : int or None
@@ -76,7 +84,8 @@ class Command:
 
 def read_command(fields, maps, cores, processors=1):
     """A :class:`Command` on one of ``maps``, a dictionary of ``MapSpec``, from one of the cores and processors."""
-    opcode = Opcode[fields.choice("op", [opcode.name.lower() for opcode in _MEMBERS]).upper()]
+    known = {opcode.name.lower(): opcode for opcode in _MEMBERS if opcode != CaseOp.ARRIVE or cores > 1}
+    opcode = known[fields.choice("op", list(known))]
     options, tmap, values = {}, None, {}
     if opcode in _ON_MAPS:
         options["map"] = fields.choice("map", list(maps))
@@ -86,6 +95,8 @@ def read_command(fields, maps, cores, processors=1):
             raise fields.wrong("map", f"must have a descriptor in gmem (at): {options['map']} has none")
     for member in _MEMBERS[opcode]:
         member.read(fields, values, tmap)
+    if values.get("arriving", 0) >> cores:
+        raise fields.wrong("from", f"must name some of the {cores} cores, not {values['arriving']:#x}")
     if "smem" in values:
         options |= _read_repetition(fields, values["smem"])
     options |= _read_cores(fields, opcode, values, cores)
@@ -296,6 +307,11 @@ _MEMBERS = {
     Opcode.INVALIDATE: (),
     Opcode.REPLACE: (_FIELD, _number(REPLACE, "index", default=0), _number(REPLACE, "value")),
     Opcode.LANES: (_Member("shape", "shape", _shape, list), *_LANES),
+    CaseOp.ARRIVE: (
+        _Member("arriving", "from", lambda fields, key: fields.integer(key, 1, (1 << 16) - 1)),
+        _Member("expected", "expected", lambda fields, key: fields.integer(key, 1, BARRIER["expected"].range[1])),
+        _Member("value", "value", lambda fields, key: fields.integer(key, 0, BARRIER["expected"].range[1])),
+    ),
 }
 _ON_MAPS = (*TENSOR_OPCODES, Opcode.INVALIDATE, Opcode.REPLACE)
 

@@ -9,16 +9,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tilewright.golden import Cluster, Memory, command_word, delivery_bits
-from tilewright.spec import Opcode
+from tilewright.golden.smem import Barrier
+from tilewright.spec import BARRIER, BarrierOp, Opcode
 
 from .cases import ENGINE_KINDS, cases_of
+from .commands import CaseOp
 from .conv_cases import run_conv_case
 from .fields import whole_words
 from .maps import map_fields
 from .outcome import Judgement, Outcome, shared_names
 
-__all__ = ["Run", "case_of", "case_text", "hardware", "judge", "run_case", "run_commands", "transfer_outcome",
-           "why_not"]  # fmt: skip
+__all__ = ["BARRIER_AT", "Run", "arrivals", "case_of", "case_text", "hardware", "judge", "run_case", "run_commands",
+           "transfer_outcome", "why_not"]  # fmt: skip
 
 
 class Run(NamedTuple):
@@ -103,6 +105,8 @@ def run_commands(case, hardware=None):
 
 def _issue(cluster, command, spec, fields):
     """Runs one command; a descriptor without an address in the case lies outside all memories."""
+    if command.opcode == CaseOp.ARRIVE:
+        return _arrive(cluster, command)
     placed = {"descriptor": spec.at} if spec and spec.at is not None else {}
     word = command_word(command.opcode, **placed, **fields) | delivery_bits(command.receivers, command.source_core)
     if spec is None or placed:
@@ -110,6 +114,29 @@ def _issue(cluster, command, spec, fields):
     if command.opcode == Opcode.INVALIDATE:
         return 0
     return cluster.execute_on(command.core, spec.word, word)
+
+
+#: Address of the barrier of ARRIVE in shared memory. Afterwards the bytes there are as before.
+BARRIER_AT = 0
+
+
+def _arrive(cluster, command):
+    """Runs an ARRIVE; returns the arrivals that the barrier has counted."""
+    owner, smem, fields = command.core, cluster.cores[command.core].smem, command.fields
+    before = smem[BARRIER_AT : BARRIER_AT + BARRIER.bytes].copy()
+    cluster.barrier(owner, BarrierOp.INIT, BARRIER_AT, fields["expected"])
+    for core in range(len(cluster.cores)):
+        if fields["arriving"] >> core & 1:
+            cluster.barrier(core, BarrierOp.ARRIVE, BARRIER_AT, fields["value"], of=owner)
+    counted = arrivals(smem)
+    smem[BARRIER_AT : BARRIER_AT + BARRIER.bytes] = before
+    return counted
+
+
+def arrivals(smem):
+    """The arrivals at the barrier at ``BARRIER_AT``, modulo those of two phases."""
+    barrier = Barrier.read(smem, BARRIER_AT)
+    return barrier.expected * (1 + barrier.phase) - barrier.pending
 
 
 def _error(cluster, issuer):

@@ -1,6 +1,7 @@
 """Outcomes of replay cases on any backend, expectations, and comparisons (docs/replay.md, "Results")."""
 
 import hashlib
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -98,7 +99,7 @@ def mismatches(expect, outcome):
     sentences = [
         f"{field} is {outcome.record.get(field)}, not {value} as expected"
         for field, value in expect.items()
-        if field != "bytes" and outcome.record.get(field) != value
+        if field != "bytes" and not _as_expected(field, outcome.record.get(field), value)
     ]
     for memory, spots in expect.get("bytes", {}).items():
         difference = _first_difference(outcome.memories[memory], spots)
@@ -106,6 +107,14 @@ def mismatches(expect, outcome):
             address, actual, value = difference
             sentences.append(f"{memory} at {address:#x} is {actual:#04x}, not {value:#04x} as expected")
     return sentences
+
+
+def _as_expected(field, value, expected):
+    """Whether a field of a record has the expected value; of hashes only the first digits may be expected."""
+    if not field.endswith("sha256"):
+        return value == expected
+    pairs = list(zip_longest(*([listed] if isinstance(listed, str) else listed for listed in (value, expected))))
+    return all(digest and first and digest.startswith(first) for digest, first in pairs)
 
 
 def differences(outcome, golden, open_bytes=MappingProxyType({})):
@@ -188,8 +197,8 @@ def _read_sha256(fields):
     digest = fields.text("sha256", None) if fields.peek("bytes") else fields.text("sha256")
     if digest is None:
         return None
-    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise fields.wrong("sha256", f"must be 64 lower-case hex digits, not {digest!r}")
+    if not 16 <= len(digest) <= 64 or set(digest) - set("0123456789abcdef"):
+        raise fields.wrong("sha256", f"must be 16 to 64 lower-case hex digits, not {digest!r}")
     return digest
 
 

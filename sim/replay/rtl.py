@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from tilewright.errors import UsageError
 from tilewright.golden import command_word, delivery_bits
 from tilewright.hw.bus.axi4 import Response
-from tilewright.spec import LaneLayout, Opcode, Space
+from tilewright.spec import BARRIER, LaneLayout, Opcode, Space
 from tilewright.spec.conv import ConvError
 from tilewright.spec.pe import PE_REGISTERS, Operation, Put
 
@@ -13,12 +13,12 @@ from ..harness.records import READ_IDS, TMAU_SCRIPT_DEPTH
 from ..session.cluster import ClusterSession
 from ..session.core import Session
 from ..session.events import ERRORS
-from .commands import needed_words
+from .commands import CaseOp, needed_words
 from .conv_cases import conv_outcome
 from .core_cases import core_outcome
 from .fields import whole_words
+from .golden import BARRIER_AT, arrivals, transfer_outcome
 from .golden import run_case as run_on_golden
-from .golden import transfer_outcome
 from .hardware import hardware_of, why_no_hardware
 from .pe_cases import PeCase, ProgramResult, pe_outcome
 
@@ -92,6 +92,11 @@ def run_cluster_on_session(case, session):
             errors.append(refused)
             landed.append(0)
             continue
+        if command.opcode == CaseOp.ARRIVE:
+            count, error = _arrive(session, command)
+            errors.append(error)
+            landed.append(count)
+            continue
         word = command_word(**_descriptor(spec, session) | fields, opcode=command.opcode)
         word |= delivery_bits(command.receivers, command.source_core)
         run = session.run([[]] * command.core + [[word]])
@@ -106,6 +111,20 @@ def run_cluster_on_session(case, session):
     smems = [memory.read(0, case.smem.size).copy() for memory in session.shared_memories]
     figures = {"cycles": cycles, "read_words": words[0], "write_words": words[1]}
     return transfer_outcome(case, next(filter(None, errors), None), landed, gmem, smems, **figures)
+
+
+def _arrive(session, command):
+    """Runs an ARRIVE; the arrivals that the barrier has counted, and the first error or None."""
+    memory, fields = session.shared_memories[command.core], command.fields
+    before = memory.read(BARRIER_AT, BARRIER.bytes).copy()
+    cores, core = range(session.params.cores), command.core
+    session.run(barriers=[[]] * core + [[("init", BARRIER_AT, fields["expected"])]])
+    arrive = ("arrive", BARRIER_AT, fields["value"], False)
+    session.run(barriers=[[(*arrive, core)] if fields["arriving"] >> number & 1 else [] for number in cores])
+    error, _ = _found(session, core)
+    counted = arrivals(memory.read(BARRIER_AT, BARRIER.bytes))
+    memory.write(BARRIER_AT, before)
+    return counted, error
 
 
 def _found(session, issuer):

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(importlib.util.find_spec("litex") is None, reaso
 
 # Migen and LiteX warn of what Python has deprecated.
 @pytest.mark.filterwarnings("ignore")
-def test_litex_makes_a_system_with_a_core(tmp_path):
+def test_litex_makes_a_system_with_a_core(tmp_path, monkeypatch):
     from litex.build.generic_platform import Pins
     from litex.build.sim import SimPlatform
     from litex.soc.integration.export import get_mem_header, get_soc_header
@@ -27,6 +27,7 @@ def test_litex_makes_a_system_with_a_core(tmp_path):
             self.clock_domains.cd_sys = ClockDomain()
             self.comb += self.cd_sys.clk.eq(pin)
 
+    monkeypatch.chdir(tmp_path)  # where LiteX leaves the contents of memories
     platform = SimPlatform("SIM", [("sys_clk", 0, Pins(1))])
     soc = SoCCore(platform, 1e6, cpu_type="vexriscv", integrated_rom_size=0x8000, integrated_main_ram_size=0x10000,
                   uart_name="stub")  # fmt: skip

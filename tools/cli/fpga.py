@@ -25,6 +25,8 @@ from ..fpga.netlist import (
     timing_lines,
     use_lines,
 )
+from ..package.header import board_header
+from ..package.library import library_files
 
 __all__ = ["configure", "measure", "run"]
 
@@ -80,8 +82,12 @@ def _run_board(args):
         raise UsageError(f"{', '.join(given)} must be left out with --board, which decides it")
     board, bitstream = BOARDS[args.board], f"{args.board}.bit"
     options = {"device": board.device, "package": board.package, "speed": board.speed, "target": board.mhz}
+    module = args.board.replace("-", "_")
+    headers = library_files() | {f"{module}.h": board_header(module, board.params)}
     with _working(args.board, args.out / args.board) as folder:
         (folder / bitstream).unlink(missing_ok=True)
+        for name, text in headers.items():
+            write_atomically(folder / "include" / name, text)
         found = measure(Pads(board.params), folder, seed=args.seed, pins=constraints(board), **options)
         clock = found["timing"]["clock_mhz"]
         if clock >= board.mhz:

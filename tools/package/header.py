@@ -4,12 +4,16 @@ Names of formats, registers and encodings begin with ``TW_`` and mean the same i
 top begin with the name of its module. Therefore a file can include the headers of several tops.
 """
 
+import importlib.metadata
 import inspect
 import re
 import textwrap
 from enum import EnumType
 from typing import NamedTuple
 
+from tilewright.board.top import board_regions
+from tilewright.hw.core.params import CoreParams
+from tilewright.hw.core.top import Core
 from tilewright.sim.hdl.settings import groups_of, parameters_of
 from tilewright.spec import BARRIER, COMMAND_FIELD, DESCRIPTOR, DESCRIPTOR_VERSION, FORMATS, BarrierOp, Error, Format
 from tilewright.spec.cluster import CLUSTER_REGISTERS, DELIVERY, L2_REGISTERS
@@ -40,7 +44,7 @@ from tilewright.spec.tmau_registers import (
 from .fusesoc import notice
 from .ports import maps_of, member_docs, ports_of
 
-__all__ = ["FORMAT_NOTES", "FUNCTIONS", "all_definitions", "header_text"]
+__all__ = ["FORMAT_NOTES", "FUNCTIONS", "all_definitions", "board_header", "header_text"]
 
 
 #: What the names of formats mean, for the opening comment of a header.
@@ -257,11 +261,33 @@ def _top_lines(component, stem):
 def header_text(choice):
     """The header of a :class:`~.choice.Choice`, as one string."""
     component, stem = choice.component(), choice.name.upper()
-    parts = _parts(component.params)
-    lines = [*_definitions(parts), *_top_lines(component, stem)]
-    says = "\n".join(f" * {line}".rstrip() for line in notice(choice))
+    return _text(stem, notice(choice), _parts(component.params), _top_lines(component, stem))
+
+
+def board_header(name, params):
+    """The header of the design for a board, ``name`` in lower case: a core, and what the computer sees where.
+
+    Parameters
+    ----------
+    name : str
+    params : BoardParams
+    """
+    stem, core = name.upper(), Core(CoreParams(params.tmau))
+    version = importlib.metadata.version("tilewright")
+    says = [f"{name}: the design for a board.", f"Made by Tilewright {version}; do not edit."]
+    window = "The command window, and global memory from its address 0 on. The regions of the core are as above."
+    lines = [*_top_lines(core, stem), f"\n{_comment(window)}"]
+    _, regions = board_regions(params)
+    for place in ("commands", "memory"):
+        lines.append(f"#define {stem}_{place.upper()}_BASE 0x{regions[place].base:x}")
+        lines.append(f"#define {stem}_{place.upper()}_SIZE 0x{regions[place].size:x}")
+    return _text(stem, says, [*_parts(core.params), *_PARTS["command_window"]], lines)
+
+
+def _text(stem, says, parts, lines):
+    says = "\n".join(f" * {line}".rstrip() for line in says)
     opening = _OPENING.format(notice=says, notes=FORMAT_NOTES, functions=FUNCTIONS, name=stem)
-    return opening + "\n".join(lines) + "\n" + _CLOSING.format(name=stem)
+    return opening + "\n".join([*_definitions(parts), *lines]) + "\n" + _CLOSING.format(name=stem)
 
 
 def all_definitions():

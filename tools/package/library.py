@@ -38,6 +38,8 @@ class Form:
                 for lsb in field.lsbs
             ):
                 raise ValueError(f"{fmt.name}.{field.name} crosses a half of a word, which tw_pack cannot express")
+            if (field.count or 1) > 16 or (field.count and field.pitch != max(4, 1 << (field.width - 1).bit_length())):
+                raise ValueError(f"the elements of {fmt.name}.{field.name} do not lie as tw_pack has them")
 
     @staticmethod
     def is_wide(field):
@@ -68,7 +70,7 @@ class Form:
         yield f"\nstatic const tw_field {self.name}_fields[] = {{"
         for field in self.format.fields:
             constant = field.name == self.constant
-            offset = "0" if constant else f"offsetof(struct tw_{self.name}, {field.name})"
+            offset = "0" if constant else f"offsetof(struct tw_{self.name}, {field.name}) / 4"
             flags = [
                 name
                 for name, given in (
@@ -77,8 +79,8 @@ class Form:
                 )
                 if given
             ]  # fmt: skip
-            shown = " | ".join(f"TW_FIELD_{flag}" for flag in flags) or "0"
-            yield f"    {{{offset}, {field.lsb}, {field.width}, {field.count or 1}, {field.pitch}, {shown}}},"
+            shape = " | ".join([str((field.count or 1) - 1), *(f"TW_FIELD_{flag}" for flag in flags)])
+            yield f"    {{{field.lsb} | {field.width - 1} << 10, {shape}, {offset}}},"
         fields, words = len(self.format.fields), self.format.bits // 64
         yield f"}};\nconst tw_format tw_{self.name}_format = {{{self.name}_fields, {fields}, {words}, {self.value}}};"
 
@@ -135,15 +137,22 @@ def _header(notice):
 
 
 _FORMAT_TYPES = """
-/* How a member of a structure lies in the words of its format: see tw_pack. */
+/*
+ * How a member of a structure lies in the words of its format: see tw_pack. Elements of an array are as far apart as
+ * the least power of two that holds one, at least 4 bits.
+ */
 typedef struct {
-    uint16_t offset, lsb;
-    uint8_t width, count, pitch, flags;
+    uint16_t place; /* bits 9 to 0: its lowest bit; bits 15 to 10: its width - 1 */
+    uint8_t shape; /* bits 3 to 0: elements - 1; bits 7 to 4: flags */
+    uint8_t offset; /* of the member in the structure, in units of 4 bytes */
 } tw_field;
-#define TW_FIELD_WIDE 1 /* the member has 64 bits */
-#define TW_FIELD_SIGNED 2 /* two's complement */
-#define TW_FIELD_BIASED 4 /* the stored number is the value minus one */
-#define TW_FIELD_CONSTANT 8 /* no member; the stored number is `constant` of the format */
+#define TW_FIELD_LSB(field) ((field)->place & 0x3FFu)
+#define TW_FIELD_WIDTH(field) (((field)->place >> 10) + 1u)
+#define TW_FIELD_COUNT(field) (((field)->shape & 15u) + 1)
+#define TW_FIELD_WIDE 16 /* the member has 64 bits */
+#define TW_FIELD_SIGNED 32 /* two's complement */
+#define TW_FIELD_BIASED 64 /* the stored number is the value minus one */
+#define TW_FIELD_CONSTANT 128 /* no member; the stored number is `constant` of the format */
 
 /* The fields of a structure, in the order of their numbers in error records. */
 typedef struct {

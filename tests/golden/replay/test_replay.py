@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support.replay import write
+from support.replay import refusal, write
 from tilewright.sim.replay.cases import read_cases
 from tilewright.sim.replay.golden import run_case
 from tilewright.sim.replay.outcome import Outcome
@@ -166,7 +166,49 @@ def test_a_case_of_several_cores(tmp_path):
     assert record["smem_sha256"] == [hashlib.sha256(memories[memory]).hexdigest() for memory in landed]
     hashes = [{"sha256": digest} for digest in record["smem_sha256"]]
     assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": hashes}, CLUSTER)) == 0
-    assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": hashes[::-1]}, CLUSTER)) == 1
+    first = [{"sha256": digest[:16]} for digest in record["smem_sha256"]]
+    assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": first}, CLUSTER)) == 0
+    for wrong in (hashes[::-1], first[::-1], first[:2]):
+        assert run(tmp_path, changed("expect", CLUSTER["expect"] | {"smem": wrong}, CLUSTER)) == 1
+
+
+ARRIVE = {"op": "arrive", "core": 2, "from": 0b011, "expected": 6, "value": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "counted", "error"),
+    [
+        ({}, 4, None),
+        ({"from": 0b111}, 6, None),  # in the second phase
+        ({"from": 0b111, "expected": 2}, 2, None),  # three phases
+        ({"value": 0}, 0, "barrier_operation"),
+        ({"value": 4}, 4, "barrier_operation"),
+    ],
+)
+def test_arrivals_at_a_barrier(tmp_path, change, counted, error):
+    (case,) = read_cases(write(tmp_path, CLUSTER | {"commands": [ARRIVE | change], "expect": {}}))
+    record, memories = run_case(case)
+    assert (record["error"], record["tx_bytes"]) == (error, [counted])
+    assert (memories["smem2"] == 205).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"from": 8}, "commands[0].from must name some of the 3 cores, not 0x8"),
+        ({"from": 0}, "commands[0].from must be an integer from 1 to 65535, not 0"),
+        ({"expected": 0}, "commands[0].expected must be an integer from 1 to 1048575, not 0"),
+        ({"multicast": 1}, "commands[0].multicast is not a known field"),
+    ],
+)
+def test_arrivals_that_are_refused(tmp_path, change, sentence):
+    assert refusal(tmp_path, CLUSTER | {"commands": [ARRIVE | change]}) == f"case 'small': {sentence}"
+
+
+def test_arrivals_need_a_barrier_and_another_core(tmp_path):
+    small = CLUSTER | {"commands": [ARRIVE], "smem": {"bytes": 7}}
+    assert refusal(tmp_path, small) == "case 'small': smem.bytes must be at least 8 for a barrier, not 7"
+    assert "lanes, not 'arrive'" in refusal(tmp_path, CASE | {"commands": [ARRIVE]})
 
 
 @pytest.mark.parametrize(
@@ -234,7 +276,7 @@ REFUSED = [
      "commands[0].multicast is not a known field"),
     ("expect.error", "oops", None),
     ("expect.tx_bytes", 32, "expect.tx_bytes must be a list, not 32"),
-    ("expect.smem", {"sha256": "AB"}, "expect.smem.sha256 must be 64 lower-case hex digits, not 'AB'"),
+    ("expect.smem", {"sha256": "AB"}, "expect.smem.sha256 must be 16 to 64 lower-case hex digits, not 'AB'"),
     ("expect.memory", {}, "expect.memory is not a known field"),
 ]  # fmt: skip
 

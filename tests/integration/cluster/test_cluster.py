@@ -182,8 +182,8 @@ def test_reset_in_the_middle(cluster, cycles):
 
 
 def test_replay(pair):
-    """A case of two cores: tile and blocks to both and from each other, a reduction, a mask that names no core, and a
-    block of a processor that may not write its place.
+    """A case of two cores: tile and blocks to both and from each other, a reduction, a mask that names no core, a
+    block of a processor that may not write its place, and arrivals of one core and of both, the last ones too many.
     """
     case = {
         "name": "two", "kind": "tmau", "cores": 2,
@@ -203,6 +203,11 @@ def test_replay(pair):
             {"op": "copy_block", "src": ["global", 0], "dst": ["shared", 1024], "size": 16, "multicast": 3,
              "processor": 1},
             {"op": "copy_block", "src": ["global", 0], "dst": ["shared", 512], "size": 16, "processor": 1},
+            {"op": "arrive", "core": 1, "from": 1, "expected": 5, "value": 2},
+            {"op": "arrive", "core": 1, "from": 3, "expected": 7, "value": 3},
+            {"op": "arrive", "core": 0, "from": 3, "expected": 4, "value": 4},
+            {"op": "arrive", "core": 0, "from": 2, "expected": 4, "value": 4},
+            {"op": "arrive", "core": 0, "from": 3, "expected": 4, "value": 3},
         ],
     }  # fmt: skip
     (read,) = cases_of({"version": 1, "cases": [case]}, "cases.json", Path())
@@ -210,7 +215,7 @@ def test_replay(pair):
     golden, outcome = run_case(read), run_cluster_on_session(read, pair)
     assert differences(outcome, golden) == []
     assert outcome.record["error"] == "cores"
-    assert outcome.record["tx_bytes"] == [64, 32, 64, 64, 32, 32, 0, 16, 0]
+    assert outcome.record["tx_bytes"] == [64, 32, 64, 64, 32, 32, 0, 16, 0, 2, 6, 0, 4, 3]
 
 
 def test_mistakes(pair):

@@ -114,6 +114,14 @@ def test_every_instruction_is_there(built):
     assert Counter(found) == Counter(ptx_instructions())
 
 
+def test_arrivals_are_remote(built):
+    """The kernel maps the barrier of another block, and arrives at it in the window of the cluster."""
+    folder, _ = built
+    text = (folder / "replay.ptx").read_text()
+    assert "mapa.shared::cluster.u32 " in text
+    assert "mbarrier.arrive.release.cluster.shared::cluster.b64 _, " in text
+
+
 def test_every_instruction_is_in_the_machine_code(built):
     folder, _ = built
     if not shutil.which("cuobjdump"):

@@ -36,8 +36,8 @@ ALONE = 12800
 #: Cases of layouts, all of them beyond silicon.
 LAYOUTS = 17
 CASES = 24
-#: Of several cores, beside them.
-CLUSTERS = 2
+#: Of several cores, beside them; and in the capture of clusters.
+CLUSTERS, OF_KINDS = 2, 36
 #: Makes what is asked for from nothing: a script that runs the file of the same name beside this one.
 NVCC = """#!/bin/sh
 [ "$1" != --version ] || exit 0
@@ -52,7 +52,7 @@ import json, struct, sys
 shapes, rounds, size = struct.unpack("<IIQ", sys.stdin.buffer.read(16))
 sys.stdin.buffer.read()
 gpu = {"gpu": "Stand-in", "driver": 13000, "runtime": 13000, "l2_bytes": 1, "processors": 1}
-print(json.dumps(gpu | {"faults": [None] * shapes, "rounds": [[1.0] * (shapes + 2)] * rounds}))
+print(json.dumps(gpu | {"faults": [None] * (shapes + 6), "rounds": [[1.0] * (shapes + 8)] * rounds}))
 """
 
 
@@ -132,11 +132,15 @@ def home(tmp_path, monkeypatch):
 def test_everything_and_back(machine, home, capsys):
     status, out, error = machine.run("--out", "answers")
     assert status == 0, error
-    assert [line[:8] for line in out.splitlines() if line.startswith("[")] == [f"[{n} of 5]" for n in range(1, 6)]
+    assert [line[:8] for line in out.splitlines() if line.startswith("[")] == [f"[{n} of 6]" for n in range(1, 7)]
     assert main(["silicon", "take", str(machine.folder / "answers" / ARCHIVE)]) == 0
     printed = capsys.readouterr().out
     assert f"0 of {len(FEW) + LAYOUTS + CASES + CLUSTERS} cases have not been answered" in printed
+    assert f"0 of {OF_KINDS} cases have not been answered" in printed
     assert "3 of 3 questions have been answered, 0 differently" in printed
+    clusters = QUESTIONS.with_name("stand-in-clusters.json.xz")
+    assert len(read_cases(clusters)) == OF_KINDS
+    assert main(["replay", str(clusters), "--on", "golden"]) == 0
     captured = QUESTIONS.with_name("stand-in.json.xz")
     assert len(read_cases(captured)) == len(FEW) + CASES + CLUSTERS
     assert main(["replay", str(captured), "--on", "golden"]) == 0
@@ -167,7 +171,12 @@ def test_killed_in_the_middle_it_goes_on(machine, home, capsys):
     assert 0 < int(unanswered[1]) <= CASES + CLUSTERS
     status, out, error = machine.run("--out", "answers")
     assert status == 0, error
-    assert [line[:8] for line in out.splitlines() if line.startswith("[")] == ["[1 of 5]", "[4 of 5]", "[5 of 5]"]
+    assert [line[:8] for line in out.splitlines() if line.startswith("[")] == [
+        "[1 of 6]",
+        "[4 of 6]",
+        "[5 of 6]",
+        "[6 of 6]",
+    ]
     assert replies.read_bytes().startswith(before), "what was answered has not been asked again"
     assert main(["silicon", "take", str(machine.folder / "answers" / ARCHIVE)]) == 0
     assert "0 of 47 cases have not been answered" in capsys.readouterr().out

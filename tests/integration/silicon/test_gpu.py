@@ -174,6 +174,22 @@ class TestProgram(TestCase):
         np.testing.assert_array_equal(gmem, gmem_wanted)
         np.testing.assert_array_equal(smems, smems_wanted)
 
+    def test_counts_arrivals_at_one_barrier_in_phases(self):
+        #           core mask expected value counted: modulo two phases
+        arrivals = [(1, 5, 6, 2, 4), (0, 15, 6, 2, 8), (3, 8, 1, 1, 1), (2, 3, (1 << 20) - 1, 1000, 2000),
+                    (1, 15, 2, 1, 0)]  # fmt: skip
+        counted = [
+            [(Ending.DONE, 1, count if core == owner else 0) for core in range(4)] for owner, _, _, _, count in arrivals
+        ]
+        listed = [
+            command(Op.ARRIVE, core=owner, multicast=mask, expected=expected, size=value)
+            for owner, mask, expected, value, _ in arrivals
+        ]
+        _, commands, gmem, smems = self.replies(*listed, cores=4)
+        assert commands == counted, commands
+        np.testing.assert_array_equal(gmem, self.gmem)
+        np.testing.assert_array_equal(smems, np.stack([self.smem] * 4))
+
     def test_goes_on_after_what_cannot_be(self):
         results, commands, gmem, smem = self.replies(
             command(Op.LOAD, map=0),

@@ -12,7 +12,8 @@ import time
 import numpy as np
 
 from tilewright.golden import Cluster, DescriptorError, Memory, TensorMap, command_word, delivery_bits
-from tilewright.spec import Element, Opcode, Space
+from tilewright.golden.smem import Barrier
+from tilewright.spec import BarrierOp, Element, Opcode, Space
 
 HELLO, JOB, REPLY = 0x32475754, 0x4A475754, 0x52475754
 SHARED_BYTES = 232448 - 16
@@ -31,6 +32,7 @@ BLOCK_OPS = {
     10: (Opcode.PREFETCH_BLOCK, Space.GLOBAL, Space.SHARED),
 }
 BARRIER_OPS = (1, 5, 7, 9)  # those that end at a barrier
+ARRIVE = 11
 
 
 def arguments():
@@ -150,6 +152,8 @@ def carry_out(cluster, maps, results, record, lies):
     cores = range(len(cluster.cores))
     if op == 0:
         return [(DONE, 0, 0)] * len(cores)
+    if op == ARRIVE:
+        return arrive(len(cores), core, multicast, expected, size, lies)
     assert not multicast or op in (1, 5)
     receivers = multicast or 1 << (receiver if op in (7, 9) else core)
     assert op in (7, 9) or receiver == 0
@@ -176,6 +180,22 @@ def carry_out(cluster, maps, results, record, lies):
         return [(DONE, 0, 0)] * len(cores)
     assert expected == moved
     return [(DONE, 1, moved * (receivers >> core & 1) + lies[core]) for core in cores]
+
+
+def arrive(cores, owner, mask, expected, value, lies):
+    """The arrivals that each core counts at a barrier of its own, in a cluster that has nothing else."""
+    assert 0 < mask < 1 << cores
+    smems = [np.zeros(8, np.uint8) for _ in range(cores)]
+    cluster = Cluster(Memory(np.zeros(1, np.uint8)), smems)
+    for core in range(cores):
+        cluster.barrier(core, BarrierOp.INIT, 0, expected)
+    for core in range(cores):
+        if mask >> core & 1:
+            cluster.barrier(core, BarrierOp.ARRIVE, 0, value, of=owner)
+    assert not any(machine.errors for machine in cluster.cores)
+    found = [Barrier.read(smem, 0) for smem in smems]
+    counted = [barrier.expected - barrier.pending + barrier.phase * barrier.expected for barrier in found]
+    return [(DONE, 1, count + lie) for count, lie in zip(counted, lies, strict=True)]
 
 
 def answer(status, message, results, endings):

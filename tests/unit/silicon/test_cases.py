@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from support.replay import read_case
-from tilewright.silicon.cases import (
-    BLOCK_REDUCTIONS,
-    TENSOR_REDUCTIONS,
-    case_features,
-    random_cases,
-    random_cluster_cases,
-    special_values,
-)
+from tilewright.silicon.cases import BLOCK_REDUCTIONS, TENSOR_REDUCTIONS, case_features, random_cases, special_values
 from tilewright.silicon.replay import why_not
 from tilewright.sim.replay.golden import run_case
 from tilewright.spec import Element, Interleave, L2Promotion, Space, Swizzle
@@ -189,42 +182,3 @@ def test_all_pairs_of_numbers_that_matter_meet_in_a_block(cases, element):
     blocks = [case for case in cases if case.name.startswith("copy_reduce")]
     of_element = [case for case in blocks if case.commands[0].fields["element"] == element]
     assert any(pairs <= set(zip(*operands(case, element), strict=True)) for case in of_element)
-
-
-RANDOM_CLUSTER_CASES_SEED, RANDOM_CLUSTER_CASES_CASES = 3, 500
-#: What must occur, and how often at least.
-FEATURES = {
-    **{f"load {mode} to several cores": 10 for mode in ("tile", "im2col")},
-    **{f"load {mode} to other cores": 5 for mode in ("tile", "im2col")},
-    **{f"block from global to shared to {who} cores": 1 for who in ("several", "other")},
-    "block from shared to shared to other cores": 3,
-    "block add of u32 from shared to shared to other cores": 1,
-}
-
-
-@pytest.fixture(scope="module")
-def cluster_entries():
-    return list(random_cluster_cases(RANDOM_CLUSTER_CASES_SEED, RANDOM_CLUSTER_CASES_CASES))
-
-
-@pytest.fixture(scope="module")
-def cluster_cases(cluster_entries):
-    return list(map(read_case, cluster_entries))
-
-
-def test_random_cluster_cases_a_function_of_the_seed(cluster_entries):
-    assert list(random_cluster_cases(RANDOM_CLUSTER_CASES_SEED, 50)) == cluster_entries[:50]
-    assert list(random_cluster_cases(RANDOM_CLUSTER_CASES_SEED + 1, 50)) != cluster_entries[:50]
-
-
-def test_silicon_and_golden_take_all_of_them(cluster_cases):
-    assert {why_not(case) for case in cluster_cases} == {None}
-    assert {run_case(case).record["error"] for case in cluster_cases} == {None}
-
-
-def test_random_cluster_cases_everything_occurs(cluster_cases):
-    counts = Counter(feature for case in cluster_cases for feature in case_features(case))
-    assert {feature: counts[feature] for feature, least in FEATURES.items() if counts[feature] < least} == {}
-    assert {case.cores for case in cluster_cases} == {2, 4, 8}
-    issuers = Counter((command.opcode, command.core > 0) for case in cluster_cases for command in case.commands)
-    assert all(issuers[opcode, True] for opcode, _ in issuers)

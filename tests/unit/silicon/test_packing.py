@@ -207,11 +207,13 @@ CLUSTER = [
     {"op": "copy_block", "src": ["shared", 0], "dst": ["global", 16], "size": 16, "core": 2, "multicast": 0x8},
     {"op": "store", "map": "x", "coords": [0, 0], "smem": 128, "core": 4},
     {"op": "load", "map": "x", "coords": [0, 0], "smem": 128, "multicast": 0x8002},
+    {"op": "arrive", "core": 3, "from": 0x15, "expected": 700, "value": 70},
 ]  # fmt: skip
 #: Issuer, core of the destination within shared memories, mask; and the cores in which something lands.
 DELIVERIES = [
     (3, 0, 0x15, {0, 2, 4}), (3, 0, 0, {3}), (0, 0, 2, {1}), (1, 0, 16, {4}), (2, 4, 0, {4}), (2, 2, 0, {2}),
     (2, 3, 0, {3}), (2, 0, 0, set()), (4, 0, 0, set()), (0, 0, 0x8002, {1}),
+    (3, 0, 0x15, {3}),
 ]  # fmt: skip
 
 
@@ -220,6 +222,8 @@ def test_cores_of_a_cluster(host):
     header, _, *rest = (numbers(line) for line in host(PRINTER, pack(case)) if line)
     assert header == [MAGIC["JobHeader"], 1, 4, len(CLUSTER), 4096, 8192]
     assert [tuple(command[-3:]) for command in rest[:-3]] == [delivery[:3] for delivery in DELIVERIES]
+    #                           source dest size op map coords offsets smem reduction type expected
+    assert rest[-4][:-3] == [0, 0, 70, Op.ARRIVE, *[0] * 12, 700]
     assert rest[-1] == [-1], "one shared memory for all"
     lands = [{core for core in range(5) if issue.lands_in(core)} for issue in issues(case)]
     assert lands == [delivery[3] for delivery in DELIVERIES]

@@ -30,7 +30,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.setattr(steps, "WORKED", ())
     monkeypatch.setattr(steps, "GPU_TEST", Path("test_it.py"))
     monkeypatch.setattr(steps, "measured", lambda: {"gpu": "Stand-in", "date": "", "rounds": 9, "blocks_of_copy": 1,
-                                                    "shapes": []})  # fmt: skip
+                                                    "shapes": [], "clusters": []})  # fmt: skip
     return tmp_path
 
 
@@ -47,7 +47,7 @@ def test_all_steps_in_order(place, monkeypatch, capsys):
     assert run(monkeypatch) == 0
     out = capsys.readouterr().out
     headings = [line for line in out.splitlines() if line.startswith("[")]
-    assert headings == [f"[{n} of 5] {name}: {what}" for n, (name, what) in enumerate(STEPS.items(), 1)]
+    assert headings == [f"[{n} of 6] {name}: {what}" for n, (name, what) in enumerate(STEPS.items(), 1)]
     assert "3 cases ran on Stand-in: 3 equal to golden, 0 different; 0 skipped" in out
     said = notes()
     assert said["steps"] == {
@@ -55,6 +55,7 @@ def test_all_steps_in_order(place, monkeypatch, capsys):
         "worked": "0 cases, 0 different",
         "ask": "2 questions, 0 different",
         "capture": "3 cases, 0 different",
+        "clusters": "4 cases, 0 different",
         "time": "0 shapes",
     }
     assert (said["silicon"]["gpu"], said["cases"], said["seed"]) == ("Stand-in", 3, 1)
@@ -65,8 +66,8 @@ def test_all_steps_in_order(place, monkeypatch, capsys):
     assert "[" not in capsys.readouterr().out
     assert run(monkeypatch, "time", "ask") == 0, "but can be done again"
     assert [line[:8] for line in capsys.readouterr().out.splitlines() if line.startswith("[")] == [
-        "[3 of 5]",
-        "[5 of 5]",
+        "[3 of 6]",
+        "[6 of 6]",
     ]
 
 
@@ -75,7 +76,7 @@ def test_a_test_that_fails_ends_the_run(place, monkeypatch, capsys):
     assert run(monkeypatch) == 1
     out = capsys.readouterr().out
     assert "AssertionError: oh" in out
-    assert out.endswith("name the steps to run all the same: worked ask capture time\n")
+    assert out.endswith("name the steps to run all the same: worked ask capture clusters time\n")
     assert notes()["steps"] == {}
     assert "AssertionError: oh" in Path("answers", TEST).read_text()
     assert run(monkeypatch, "worked", "ask") == 0
@@ -111,7 +112,7 @@ def test_mistakes_are_one_sentence(place, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         run(monkeypatch, "tests")
     assert capsys.readouterr().err == (
-        "tilewright silicon all: argument STEP: must be one of test, worked, ask, capture, time, not 'tests'\n"
+        f"tilewright silicon all: argument STEP: must be one of {', '.join(STEPS)}, not 'tests'\n"
     )
     QUESTIONS.unlink()
     assert run(monkeypatch) == 2

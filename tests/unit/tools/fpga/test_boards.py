@@ -145,6 +145,7 @@ def test_the_bitstream(small, tmp_path, monkeypatch, capsys):
     # A comment first, then the preamble of Lattice.
     assert content.startswith(b"\xff\x00")
     assert b"\xff\xff\xbd\xb3" in content
+    assert {"ulx3s_85f.h", "tilewright.h"} <= {path.name for path in (bitstream.parent / "include").iterdir()}
 
 
 def test_a_clock_that_is_not_reached(small, tmp_path, monkeypatch, capsys):

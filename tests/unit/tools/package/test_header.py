@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from support.c_library import STRICT
+from tilewright.board.host import BoardHost
 from tilewright.golden import command_word, program_word
 from tilewright.hw.core.params import ENGINES
 from tilewright.sim.hdl.settings import Setting, groups_of
@@ -14,9 +16,12 @@ from tilewright.sim.hdl.tops import TOPS
 from tilewright.spec import BARRIER, DESCRIPTOR, Element, Error, LaneLayout, Opcode, Space, Swizzle
 from tilewright.spec.conv import JOB, ConvError, ConvOperation, ConvOutput
 from tilewright.spec.pe import INSTRUCTIONS, PAGE_ENTRY, SEGMENT, MmType, Operation, SegmentElement
+from tilewright.spec.tmau_registers import TMAU_ID_VALUE
 from tilewright.tools.cli.main import main
+from tilewright.tools.fpga.boards import BOARDS
 from tilewright.tools.package.choice import Choice
-from tilewright.tools.package.header import header_text
+from tilewright.tools.package.header import board_header, header_text
+from tilewright.tools.package.library import library_files
 from tilewright.tools.package.ports import maps_of, ports_of
 
 PROGRAM = r"""
@@ -286,3 +291,57 @@ def test_command_writes_headers(tmp_path, capsys):
     assert main(["header", "--preset", "unit", "--out", str(out)]) == 0
     assert {path.name for path in out.iterdir()} == {f"tw_unit_{top}.h" for top in TOPS}
     assert capsys.readouterr().out.count(".h\n") == 1 + len(TOPS)
+
+
+#: The frame that writes a command, as a program in C makes it with the library and the header of the board.
+FRAME = r"""
+#include <stdio.h>
+
+#include "tilewright.h"
+#include "ulx3s_85f.h"
+
+int main(void)
+{
+    struct tw_command load = {.opcode = TW_OPCODE_LOAD, .tag = 5, .smem = 0x180, .descriptor = 0x1000};
+    uint8_t frame[6 + TW_COMMAND_WORDS * 8] = {'W', 0, 0, 0, 0, 2 * TW_COMMAND_WORDS - 1};
+    uint64_t command[TW_COMMAND_WORDS];
+
+    load.coords[0] = -3;
+    if (tw_command_pack(command, &load))
+        return 1;
+    for (unsigned i = 0; i < 4; i++)
+        frame[1 + i] = (uint8_t)(ULX3S_85F_COMMANDS_BASE >> 8 * i);
+    for (unsigned i = 0; i < TW_COMMAND_WORDS * 8; i++)
+        frame[6 + i] = (uint8_t)(command[i / 8] >> i % 8 * 8);
+    return fwrite(frame, sizeof frame, 1, stdout) != 1;
+}
+"""
+
+
+class FrameLink:
+    """Keeps what is written; answers as an access unit with nothing to say."""
+
+    def __init__(self):
+        self.sent, self._replies = b"", TMAU_ID_VALUE.to_bytes(4, "little") + b"KKK"
+
+    def write(self, values):
+        self.sent += bytes(values)
+
+    def read(self, count):
+        found, self._replies = self._replies[:count], self._replies[count:]
+        return found
+
+    def drain(self):
+        self.sent = b""
+
+
+def test_a_program_in_c_sends_the_frames_of_a_board(tmp_path):
+    params = BOARDS["ulx3s-85f"].params
+    for name, text in (library_files() | {"ulx3s_85f.h": board_header("ulx3s_85f", params), "main.c": FRAME}).items():
+        (tmp_path / name).write_text(text)
+    sources = ["main.c", "tilewright_words.c", "tilewright_formats.c"]
+    subprocess.run(["gcc", *STRICT, "-o", "main", *sources], cwd=tmp_path, check=True)
+    host = BoardHost(FrameLink(), params)
+    host._link.drain()
+    host.command(command_word("load", tag=5, smem=0x180, descriptor=0x1000, coords=(-3, 0, 0, 0, 0)))
+    assert subprocess.run(["./main"], cwd=tmp_path, capture_output=True, check=True).stdout == host._link.sent
