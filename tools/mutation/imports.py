@@ -4,11 +4,9 @@ import ast
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ROOT", "closure", "module_name", "proofs_of", "unit_tests_of", "users_of"]
+__all__ = ["ROOT", "closure", "module_name", "proofs_of", "unit_tests_of"]
 
 ROOT = Path(__file__).parents[2]
-#: Files of tests of a file's users that judge it.
-_MOST_USERS = 6
 
 
 def module_name(path):
@@ -65,8 +63,16 @@ def unit_tests_of(path):
     """Unit tests of a file of ``hw/``: those with its name, or those of its folder that import it, or of its users."""
     home = Path(path)
     folder = Path("tests/unit", *home.parts[1:-1])
-    named = [one for form in ("", "_*") for one in sorted((ROOT / folder).glob(f"test_{home.stem}{form}.py"))]
-    return [one.relative_to(ROOT) for one in named] or _importers(folder, home) or users_of(home)
+    tests = sorted((ROOT / folder).glob("test_*.py"))
+    # test_a_b.py is of a_b.py if there is one, otherwise of a.py.
+    longer = [one.stem for one in (ROOT / home).parent.glob(f"{home.stem}_*.py")]
+    named = [one.relative_to(ROOT) for one in tests
+             if _is_of(one, home.stem) and not any(_is_of(one, stem) for stem in longer)]  # fmt: skip
+    return named or _importers(folder, home) or _tests_of_users(home)
+
+
+def _is_of(test, stem):
+    return f"{test.stem}_".startswith(f"test_{stem}_")
 
 
 def proofs_of(path):
@@ -74,12 +80,9 @@ def proofs_of(path):
     return _importers(Path("tests/formal", *Path(path).parts[1:-1]), Path(path))
 
 
-def users_of(path):
-    """Unit tests of the files of ``hw/`` that import a file; none if they are more than six files of tests."""
+def _tests_of_users(path):
     users = [one.relative_to(ROOT) for one in sorted((ROOT / "hw").rglob("*.py")) if one.name != "__init__.py"]
-    found = [test for user in users if path in _imported(user) and user != path for test in unit_tests_of(user)]
-    others = list(dict.fromkeys(found))
-    return others if len(others) <= _MOST_USERS else []
+    return [test for user in users if path in _imported(user) and user != path for test in unit_tests_of(user)]
 
 
 def _importers(folder, path):

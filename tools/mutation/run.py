@@ -19,13 +19,13 @@ from tilewright.results import record
 from tilewright.workers import Records, add_workers, connected, worked
 
 from .figures import summary, table
-from .imports import ROOT, closure, proofs_of, unit_tests_of, users_of
+from .imports import ROOT, closure, proofs_of, unit_tests_of
 from .mutants import HARDWARE, sample
 
 __all__ = ["JUDGES", "Chunk", "configure", "files", "judge_chunk", "run"]
 
 #: Judges by name: each gives the files of tests that judge a file of hardware.
-JUDGES = {"tests": unit_tests_of, "proofs": proofs_of, "users": users_of}
+JUDGES = {"tests": unit_tests_of, "proofs": proofs_of}
 #: Files that describe shapes and parameters.
 _SHAPES = {"__init__.py", "layouts.py", "params.py", "signatures.py"}
 

@@ -29,10 +29,8 @@ from .mutants import HARDWARE, Mutant, changed_function
 
 __all__ = ["Trial", "main"]
 
-#: A test may take so many times the seconds of processor time that it takes without a mutant, and so many more.
-_TIMES, _MORE = 3, 1
-#: Seconds by the clock for tests without a mutant, and with one as a multiple of their processor time.
-_PATIENCE, _WAITING = 900, 20
+#: Seconds of processor time that a test may take, and seconds by the clock that all of them may take.
+_MOST_SECONDS, _PATIENCE = 30, 1800
 #: Components whose hardware is compared: tests that build more compare none.
 _MOST_COMPONENTS = 50
 #: Where an exception means that the source describes no hardware.
@@ -73,9 +71,9 @@ class Trial:
             left = [mutant for mutant, record in records.items() if record["verdict"] == "survived"]
             files = {ROOT / test for test in tests}
             items = [item for item in session.items if item.path in files]
-            for mutant, record in self._judged(items, left) if items and left else ():
+            for mutant, record in self._judged(items, left).items() if items and left else ():
                 seen[mutant].append((record.pop("ran", False), record.pop("hardware", "")))
-                record["seconds"] = round(record["seconds"] + records[mutant]["seconds"], 3)
+                record["seconds"] = round(record["seconds"] + records[mutant]["seconds"], 2)
                 records[mutant] = record | {"judge": group}
         for mutant, record in records.items():
             same = [hardware == "same" for _, hardware in seen[mutant]]
@@ -93,26 +91,26 @@ class Trial:
             self._failure = {"verdict": verdict, "by": node.nodeid, "reason": reason}
 
     def _judged(self, items, mutants):
-        """Yields each mutant with its record of some tests; ``hardware`` is ``"same"`` if it does not change it."""
-        base = self._in_child(items, None, _PATIENCE, _PATIENCE)
+        """Mutants with their records of some tests; ``hardware`` is ``"same"`` if a mutant does not change it.
+
+        Tests that fail most often come first. Those that failed must pass without a mutant, or all if one survived.
+        """
+        records, kills = {}, dict.fromkeys([item.nodeid for item in items], 0)
+        for mutant in mutants:
+            items.sort(key=lambda item: -kills[item.nodeid])
+            records[mutant] = record = self._in_child(items, mutant)
+            if record["by"]:
+                kills[record["by"]] += 1
+        survived = any(record["verdict"] == "survived" for record in records.values())
+        base = self._in_child([item for item in items if survived or kills[item.nodeid]], None)
         if base["verdict"] != "survived":
             raise RuntimeError(f"{base['by'] or items[0].nodeid} does not pass without a mutant: {base.get('reason')}")
-        patience = int(_WAITING * base["seconds"]) + _PATIENCE // 10
-        # The first test of some elaborates what the others take from it.
-        longest = max(base["each"].values()) * _TIMES + _MORE
-        kills, seconds = dict.fromkeys(base["each"], 0), base["each"]
-        for mutant in mutants:
-            # Tests that have failed most often first, then the shortest.
-            items.sort(key=lambda item: (-kills[item.nodeid], seconds[item.nodeid]))
-            record = self._in_child(items, mutant, longest, patience)
-            record.pop("each", None)
+        for record in records.values():
             if record.get("hardware") and record["hardware"] == base["hardware"]:
                 record["hardware"] = "same"
-            if record["by"] in kills:
-                kills[record["by"]] += 1
-            yield mutant, record
+        return records
 
-    def _in_child(self, items, mutant, longest, patience):
+    def _in_child(self, items, mutant):
         """The record of a run in a copy of this process, which is ended if it does not end itself."""
         reader, writer = os.pipe()
         child = os.fork()
@@ -122,12 +120,12 @@ class Trial:
                 os.dup2(empty, stream)
             try:
                 with os.fdopen(writer, "w") as file:
-                    json.dump(self._run(items, mutant, longest, patience), file)
+                    json.dump(self._run(items, mutant), file)
             finally:
                 os._exit(0)
         os.close(writer)
         # The alarm in the copy does not end what does not return to Python.
-        if not select.select([reader], [], [], 2 * patience)[0]:
+        if not select.select([reader], [], [], _PATIENCE + 60)[0]:
             os.kill(child, signal.SIGKILL)
         with os.fdopen(reader) as file:
             text = file.read()
@@ -135,25 +133,23 @@ class Trial:
         if text:
             return json.loads(text)
         if os.WIFSIGNALED(status):
-            return {"verdict": "hung", "by": "", "seconds": 2.0 * patience}
+            return {"verdict": "hung", "by": "", "seconds": _PATIENCE}
         raise RuntimeError(f"the tests of {mutant} ended by themselves")
 
-    def _run(self, items, mutant, longest, patience):
-        """The record of a run of tests up to the first that fails, or takes more seconds than the ``longest`` may."""
+    def _run(self, items, mutant):
+        """The record of a run of tests up to the first that fails or takes too long."""
         if mutant:
             self._become(mutant)
             formal.run_tool = _not_proved
         self._note_components()
-        begin, each = _seconds(), {}
+        begin = _seconds()
         for number in (signal.SIGALRM, signal.SIGPROF):
             signal.signal(number, _raise_late)
-        signal.alarm(patience)
+        signal.alarm(_PATIENCE)
         try:
             for item, following in pairwise([*items, None]):
-                start = _seconds()
-                signal.setitimer(signal.ITIMER_PROF, longest)
+                signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS)
                 item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                each[item.nodeid] = _seconds() - start
                 if self._failure:
                     return self._failure | {"seconds": _seconds() - begin}
         except KeyboardInterrupt:
@@ -161,7 +157,7 @@ class Trial:
         finally:
             signal.alarm(0)
             signal.setitimer(signal.ITIMER_PROF, 0)
-        found = {"verdict": "survived", "by": "", "seconds": _seconds() - begin, "each": each}
+        found = {"verdict": "survived", "by": "", "seconds": _seconds() - begin}
         return found | {"ran": bool(self._ran), "hardware": self._hardware()}
 
     def _become(self, mutant):
@@ -215,7 +211,7 @@ class Trial:
 
 def _seconds():
     """Processor time of this process and of its children that have ended."""
-    return round(sum(os.times()[:4]), 2)
+    return sum(os.times()[:4])
 
 
 def _not_proved(*_, **__):

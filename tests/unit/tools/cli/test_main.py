@@ -67,7 +67,7 @@ WRONG = [
     ("campaign --kind nope", "argument --kind: invalid choice: 'nope' (choose from 'loads', 'mixed', 'garbage', "
      "'programs', 'jobs', 'clusters', 'networks', 'networks-rtl')"),
     ("explore mover --workers 0", "argument --workers: must be 1 to 1024, not '0'"),
-    ("mutate --judge nobody", "argument --judge: invalid choice: 'nobody' (choose from 'tests', 'proofs', 'users')"),
+    ("mutate --judge nobody", "argument --judge: invalid choice: 'nobody' (choose from 'tests', 'proofs')"),
     ("mutate --count 0", "argument --count: must be 1 to 1000, not '0'"),
     ("mutate --seed -1", "argument --seed: must be 0 to 2147483647, not '-1'"),
     ("replay x --on rtl --latency 5000", "argument --latency: must be 2 to 1023, not '5000'"),

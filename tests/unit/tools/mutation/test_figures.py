@@ -14,10 +14,11 @@ def test_verdicts_are_counted_by_block(monkeypatch, tmp_path):
     (tmp_path / "tmau").mkdir()
     (tmp_path / "tmau/top.py").write_text("def f():\n    x = a + b\n    x = a + c\n")
     # The last survivor's change is known, but of another line.
-    verdicts = [("killed", "tests"), ("hung", "proofs"), ("refused", "tests"), ("survived", "users"),
-                ("survived", "users"), ("survived", "users"), ("equal", "users")]  # fmt: skip
-    found = {Mutant("tmau/top.py", number, 3 if number == 5 else 2, f"c{min(number, 4)}"): {"verdict": verdict, "judge": judge}
-             for number, (verdict, judge) in enumerate(verdicts)}  # fmt: skip
+    verdicts = [("killed", "tests"), ("hung", "proofs"), ("refused", "tests"), ("survived", "proofs"),
+                ("survived", "proofs"), ("survived", "proofs"), ("equal", "proofs")]  # fmt: skip
+    mutants = [Mutant("tmau/top.py", number, 2 if number < 5 else 3, f"c{min(number, 4)}") for number in range(7)]
+    found = {mutant: {"verdict": verdict, "judge": judge}
+             for mutant, (verdict, judge) in zip(mutants, verdicts, strict=True)}  # fmt: skip
     found[Mutant("lib/logic.py", 0, 1, "c0")] = {"verdict": "killed", "judge": "tests"}
     counts = summary(found)
     assert counts == {
