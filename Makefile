@@ -76,7 +76,7 @@ waves: $(DEVELOPMENT) ## run one test and leave its waveforms in build/waves/ [T
 	@$(if $(T),,echo "make waves needs the test to run, as in: make waves T=tests/unit/lib/test_stream.py"; exit 2;) \
 		TILEWRIGHT_WAVES=1 $(BIN)/pytest $(T)
 
-mutate: $(DEVELOPMENT) ## count the mutants that random runs and proofs notice, hours [BLOCK= COUNT=100 SCHEDULER=tcp://host:8786]
+mutate: $(DEVELOPMENT) ## count the mutants of the hardware that tests and proofs notice, an hour [BLOCK=tmau/walk COUNT=16 SCHEDULER=tcp://host:8786]
 	@$(TILEWRIGHT) mutate $(if $(BLOCK),--block "$(BLOCK)") $(if $(COUNT),--count "$(COUNT)") $(scheduler)
 
 silicon: $(PLAIN) ## pack all that a machine with a GPU needs into one archive [OUT=file.tar.gz]
@@ -93,7 +93,8 @@ stages: $(if $(FRESH),$(DEVELOPMENT),$(PLAIN)) ## write STAGES.md from the figur
 		$(call campaign,--cases 20000 --kind jobs --kind clusters) || status=1; \
 		$(call campaign,--cases 2000 --kind programs --kind networks) || status=1; \
 		$(call campaign,--cases 200 --kind networks-rtl) || status=1; \
-		$(TILEWRIGHT) mutate --count 700 $(scheduler) || status=1;) \
+		$(TILEWRIGHT) mutate $(scheduler) || status=1; \
+		$(TILEWRIGHT) mutate --judge proofs $(scheduler) || status=1;) \
 	$(TILEWRIGHT) stages; exit $$status
 
 lint: $(DEVELOPMENT) ## check style, likely bugs and formatting

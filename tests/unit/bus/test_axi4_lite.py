@@ -5,17 +5,18 @@ from itertools import pairwise
 import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from support.streams import responder
 from tilewright.hw.bus.axi4 import Response
 from tilewright.hw.bus.axi4_lite import (
+    AccessSignature,
     AccessSplit,
-    Axi4LiteBridge,
     Axi4LiteSignature,
     Region,
     address_map,
     map_addr_width,
+    serve_registers,
 )
 from tilewright.hw.core.params import CORE_PRESETS, core_params
 from tilewright.hw.core.top import Core
@@ -45,23 +46,17 @@ def test_regions_of_the_tops_do_not_overlap(preset):
         assert regions[-1].size == top.params.smem.size_bytes
 
 
-SPLIT_BIT = 7
-
-
 class Target(wiring.Component):
-    """A bridge and a split; the test plays the targets."""
+    """A port of two regions of 32 words; the test plays their targets."""
 
     def __init__(self):
-        self.bridge = Axi4LiteBridge(8)
-        self.split = AccessSplit(SPLIT_BIT)
-        super().__init__({"axi": In(Axi4LiteSignature(8))})
+        accesses = Out(AccessSignature())
+        super().__init__({"axi": In(Axi4LiteSignature(8)), "low": accesses, "high": accesses})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.bridge = bridge = self.bridge
-        m.submodules.split = split = self.split
-        wiring.connect(m, axi=wiring.flipped(self.axi), bridge=bridge.axi)
-        wiring.connect(m, bridge=bridge.accesses, split=split.accesses)
+        regions = address_map(low=7, high=7)
+        serve_registers(m, self.axi, regions, low=wiring.flipped(self.low), high=wiring.flipped(self.high))
         return m
 
 
@@ -82,7 +77,7 @@ def test_accesses_reach_their_target():
     """Half of the words of both targets are written, then all are read."""
     dut = Target()
     contents, log = [[0] * 32, [0] * 32], []
-    targets = (dut.split.low, dut.split.high)
+    targets = (dut.low, dut.high)
     background = [
         memory(port, words, log, seed) for seed, (port, words) in enumerate(zip(targets, contents, strict=True))
     ]

@@ -1,7 +1,7 @@
 """The tags: the tree that selects a victim, and every access against a model of the cache."""
 
 import random
-from collections import deque
+from collections import Counter, deque
 
 import pytest
 from amaranth.hdl import Module, Signal
@@ -112,20 +112,21 @@ def test_as_one_after_the_other(mode):
     accesses += [random_access(rng) for _ in range(300)]
     expected = deque(outcome for access in accesses if (outcome := model.access(access)))
     seen = {"entries": [], "quick": [], "fills": []}
-    back = deque()
+    strobes, back = Counter(), deque()
 
     async def ask(ctx):
         await send(ctx, dut.accesses, accesses, idle=stalls["idle"])
         await ctx.tick().repeat(5)
         while not ctx.get(dut.quiet):
             await ctx.tick()
+        await ctx.tick()  # strobes come a cycle later
 
     async def carry_out(ctx):
         """Takes entries and fills, carries entries out in order after some time; what is written back arrives later."""
         cycle = 0
         ports = (dut.entries, dut.quick, dut.fills)
         taken = [signal for port in ports for signal in (port.valid, port.ready, port.payload)]
-        ticks = aiter(ctx.tick().sample(*taken))
+        ticks = aiter(ctx.tick().sample(dut.hit, dut.miss, dut.eviction, dut.prefetch, *taken))
         busy = None
         while True:
             done = bool(busy) and busy[0] <= cycle
@@ -144,7 +145,8 @@ def test_as_one_after_the_other(mode):
             ctx.set(dut.entries.ready, takes)
             ctx.set(dut.quick.ready, rng.random() >= stalls["stall"])
             ctx.set(dut.fills.ready, rng.random() >= stalls["stall"])
-            _, _, *values = await anext(ticks)
+            _, _, hit, miss, eviction, prefetch, *values = await anext(ticks)
+            strobes.update(hits=hit, misses=miss, evictions=eviction, prefetches=prefetch)
             for number, (name, items) in enumerate(seen.items()):
                 valid, ready, payload = values[3 * number : 3 * number + 3]
                 if valid and ready:
@@ -160,6 +162,13 @@ def test_as_one_after_the_other(mode):
     _compare(expected, seen)
     assert len(seen["quick"]) > 5 and len(seen["fills"]) > 40
     assert all(0 <= payload < 16 for _, payload in seen["fills"])
+    entries = [entry for _, entry in seen["entries"]]
+    assert [entry.number for entry in entries] == [n % (1 << GEOMETRY.number_width) for n in range(len(entries))]
+    prefetches = [entry.kind == Kind.PREFETCH for entry in entries if entry.fresh]
+    hits = sum(not entry.fresh and entry.kind in (Kind.READ, Kind.WRITE) for entry in entries) + len(seen["quick"])
+    evictions = sum(entry.evicts for entry in entries)
+    counts = {"hits": hits, "misses": prefetches.count(False), "evictions": evictions, "prefetches": sum(prefetches)}
+    assert strobes == counts and all(counts.values())
 
 
 def _compare(expected, seen):

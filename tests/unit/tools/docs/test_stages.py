@@ -87,9 +87,13 @@ def test_isolation_is_proved_or_not():
 
 
 def test_mutants_of_both_judges():
-    record("mutation-simulation-port", mutants=10, killed=9)
+    rows = {"tmau": {"mutants": 5, "killed": 5}, "lib": {"mutants": 5, "killed": 4}}
+    record("mutation-together", mutants=10, killed=9, rows=rows)
     assert "9 of 10 mutants killed | **met** | **met**" in row(6)
-    record("mutation-properties-port", mutants=10, killed=7)
+    rows["lib"]["killed"] = 3
+    record("mutation-together", mutants=10, killed=9, rows=rows)
+    assert "9 of 10 mutants killed | **met** | open" in row(6)
+    record("mutation-properties", mutants=10, killed=7)
     assert "7 of 10 mutants killed | **met** | open" in row(7)
 
 

@@ -1,0 +1,1 @@
+"""Small changes of the hardware's sources, and which tests and proofs notice them."""
