@@ -274,10 +274,10 @@ def _needed(graph):
 
 
 def _compile(graph, machine, every_tensor):
-    graph = graph if every_tensor else _needed(graph)
-    unfit = (node for node in graph.nodes if lacks_kernel(graph, node, machine.pe))
+    graph, room = graph if every_tensor else _needed(graph), machine.smem_bytes - machine.reserved
+    unfit = (node for node in graph.nodes if lacks_kernel(graph, node, machine.pe, room))
     graph = replace(graph, hosted=frozenset(node.output for node in unfit if graph.is_late(node)))
-    lowered = lower(graph, machine, machine.smem_bytes - machine.reserved, every_tensor)
+    lowered = lower(graph, machine, room, every_tensor)
     kept = {place.name for name, place in lowered.places.items()
             if every_tensor or name in lowered.constants or _at_an_end(graph, name)}  # fmt: skip
     plan = make_plan(lowered, machine, kept)

@@ -15,8 +15,8 @@ from tilewright.spec.pe import INSTRUCTIONS, Operation
 from ..arithmetic import limits
 
 __all__ = [
-    "Blocks", "Chunks", "Constant", "Kernel", "Operand", "Result", "UnfitError", "engine_of", "fitting", "float_bits",
-    "normalisation_kernel", "softmax_kernel",
+    "Blocks", "Chunks", "Constant", "Kernel", "Operand", "Result", "Table", "UnfitError", "engine_of", "fitting",
+    "float_bits", "normalisation_kernel", "softmax_kernel",
 ]  # fmt: skip
 
 
@@ -41,6 +41,12 @@ class Constant(NamedTuple):
 
     number: int
     by_column: bool = False
+
+
+class Table(NamedTuple):
+    """An argument: constant ``number`` of the kernel, as a segment of 256 × 256 bytes."""
+
+    number: int
 
 
 class Chunks(NamedTuple):
@@ -75,7 +81,7 @@ class Kernel:
         Of 32-bit numbers.
     arguments : tuple
         What the uniform registers from 0 on hold: an :class:`Operand`, :class:`Result`, :class:`Constant`,
-        :class:`Blocks` or an int.
+        :class:`Table`, :class:`Blocks` or an int.
     columns : int
         Elements of a row.
     elements : tuple of int
@@ -224,7 +230,7 @@ def fitting(kernel, pe):
         unit = FUNCTIONS[fields["function"]].unit if fields["opcode"] == Operation.ARITH else "alu"
         if unit not in pe.units:
             raise UnfitError(f"kernel {kernel.name} needs a processing engine with the unit {unit}")
-    rows = {argument for argument in kernel.arguments if isinstance(argument, Operand | Result | Constant)}
+    rows = {argument for argument in kernel.arguments if isinstance(argument, Operand | Result | Constant | Table)}
     if len(rows) > pe.segments:
         raise UnfitError(
             f"kernel {kernel.name} needs {len(rows)} segments, and the processing engine has {pe.segments}"

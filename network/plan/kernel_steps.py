@@ -14,7 +14,7 @@ from tilewright.golden.pe.checks import instruction_word
 from tilewright.spec.pe import Operation, Target
 
 from ..graph import node_error
-from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result
+from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result, Table
 from ..lower.places import LINE, as_cut, padded
 from .shares import chunk
 from .steps import Call, Code, Load, Map, Segment, Store, Transfer, block
@@ -195,6 +195,8 @@ def _argument(argument, segment, constants, own, column, columns, rows):
         if argument.by_column:
             start, size = start + 4 * column, columns
         return Segment("uint32", (size,), (start,), (log2_of(max(size, _SHORTEST)),))
+    if isinstance(argument, Table):
+        return Segment("uint8", (256, 256), (constants + own.offsets[argument.number],), (8, 8))
     if isinstance(argument, Chunks):
         return ceil(columns / argument.columns)
     return ceil(rows / argument.rows) if isinstance(argument, Blocks) else argument
