@@ -8,7 +8,7 @@ from importlib import import_module
 #: Public names, by the module that defines them.
 _MODULES = {
     "evaluation": "evaluate",
-    "attributes": "Add Arithmetic Concat Conv Dequantize Floats MatMul Mul Normalise NormaliseChannels Pad Pool"
+    "attributes": "Add Arithmetic Concat Conv Dequantize Floats MatMul Mul Normalise NormaliseChannels Pad Pairs Pool"
     " Quantize Reshape Scale Softmax Take Transpose",
     "graph": "Graph ModelError Node Tensor",
     "compiled": "Compiled compile",

@@ -9,7 +9,8 @@ import numpy as np
 
 __all__ = [
     "Add", "Arithmetic", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Linear", "MatMul", "Mul",
-    "Normalise", "NormaliseChannels", "Pad", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take", "Transpose"
+    "Normalise", "NormaliseChannels", "Pad", "Pairs", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take",
+    "Transpose",
 ]  # fmt: skip
 
 
@@ -85,6 +86,16 @@ class Arithmetic:
 
 
 @dataclass(frozen=True, eq=False)
+class Pairs:
+    """y = table[a, b], a function of two tensors of one shape: 8 bits to 8 bits.
+
+    ``table`` is an array [256, 256] of y's type, indexed by the bytes of a and b.
+    """
+
+    table: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
 class Normalise:
     """Rows less their mean, divided by the root of their variance: 8 bits to 8 bits (docs/network.md).
 
@@ -115,13 +126,14 @@ class NormaliseChannels:
     """Each channel of a feature map less its mean, divided by the root of its variance (docs/network.md).
 
     ``x_zero`` is an int. ``gain`` and ``shift``, float32 [C], contain the scale and zero point of y; ``epsilon``, numpy
-    float32, is in units of x's scale squared.
+    float32, is in units of x's scale squared. ``members`` neighbouring channels have a mean and a variance in common.
     """
 
     x_zero: int
     gain: np.ndarray
     shift: np.ndarray
     epsilon: np.float32
+    members: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,8 @@ from tilewright.spec.cluster import MOST_CORES
 from .arithmetic import quantise
 from .evaluation import check_inputs, compute
 from .failures import check_records
-from .graph import Graph, ModelError
+from .graph import Graph, ModelError, needed
+from .lower.heads import in_head_groups
 from .lower.lowering import lower
 from .lower.rows import lacks_kernel
 from .machine import MACHINES, Machine
@@ -263,21 +264,12 @@ def first_nodes(graph, count):
     return replace(graph, nodes=nodes, outputs=outputs)
 
 
-def _needed(graph):
-    """The graph without nodes that no output needs."""
-    names, nodes = set(graph.outputs), []
-    for node in reversed(graph.nodes):
-        if node.output in names:
-            names.update(node.inputs)
-            nodes.append(node)
-    return replace(graph, nodes=tuple(reversed(nodes)))
-
-
 def _compile(graph, machine, every_tensor):
-    graph = graph if every_tensor else _needed(graph)
-    unfit = (node for node in graph.nodes if lacks_kernel(graph, node, machine.pe))
+    graph, room = graph if every_tensor else needed(graph), machine.smem_bytes - machine.reserved
+    unfit = (node for node in graph.nodes if lacks_kernel(graph, node, machine.pe, room))
     graph = replace(graph, hosted=frozenset(node.output for node in unfit if graph.is_late(node)))
-    lowered = lower(graph, machine, machine.smem_bytes - machine.reserved, every_tensor)
+    grouped = graph if every_tensor or machine.shared else in_head_groups(graph)
+    lowered = lower(grouped, machine, room, every_tensor)
     kept = {place.name for name, place in lowered.places.items()
             if every_tensor or name in lowered.constants or _at_an_end(graph, name)}  # fmt: skip
     plan = make_plan(lowered, machine, kept)

@@ -12,6 +12,7 @@ from .attributes import (
     Normalise,
     NormaliseChannels,
     Pad,
+    Pairs,
     Pool,
     Reshape,
     Scale,
@@ -135,12 +136,12 @@ class NetworkMaker:
                          np.float32(self.random.random()), centred)  # fmt: skip
         return self._node((x,), tensor.shape, dtype, node)
 
-    def normalise_channels(self, x, *, dtype=None):
-        """A normalisation of each channel, with random gains."""
+    def normalise_channels(self, x, *, dtype=None, members=1):
+        """A normalisation of each channel, or of groups of ``members`` channels, with random gains."""
         tensor, dtype = self.tensors[x], dtype or self.tensors[x].dtype
         gain, shift = self.random.normal(0, 40, (2, tensor.shape[1])).astype(np.float32)
         node = NormaliseChannels(self._zero(tensor.dtype), gain, shift + np.float32(self._zero(dtype)),
-                                 np.float32(self.random.random()))  # fmt: skip
+                                 np.float32(self.random.random()), members)  # fmt: skip
         return self._node((x,), tensor.shape, dtype, node)
 
     def arithmetic(self, operation, *parts):
@@ -150,6 +151,11 @@ class NetworkMaker:
         tensor = self.tensors[parts[0]]
         node = Arithmetic(operation, quantities, np.float32(self.random.uniform(0.02, 0.2)), self._zero(tensor.dtype))
         return self._node(parts, tensor.shape, tensor.dtype, node)
+
+    def pairs(self, a, b):
+        """A random function of two tensors of one shape."""
+        tensor = self.tensors[a]
+        return self._node((a, b), tensor.shape, tensor.dtype, Pairs(self._numbers(tensor.dtype, (256, 256))))
 
     def function(self, x, dtype=None):
         """A random function of each element."""

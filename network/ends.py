@@ -15,7 +15,8 @@ def late_nodes(graph):
     Returns
     -------
     list of ModelError
-        In the order of the nodes; none if the host may compute all of the tail.
+        In the order of the nodes; none if the host may compute all of the tail. Nodes that are there only because a
+        later one needs their floats are left out.
     """
     macs = {node.output: graph.macs(node) for node in graph.tail}
     if sum(macs.values()) * HOST_SHARE <= sum(map(graph.macs, graph.nodes)):
@@ -25,8 +26,9 @@ def late_nodes(graph):
         if macs[node.output] or node.output in needed:
             needed.update(node.inputs)
         if node.output in needed and node.kind in ("Floats", "Softmax"):
-            late.append(_error(node))
-    return late[::-1] or [_error(next(node for node in graph.tail if macs[node.output]))]
+            late.append(node)
+    late = [node for node in late if getattr(node.attributes, "reason", "")] or late
+    return [_error(node) for node in reversed(late)] or [_error(next(node for node in graph.tail if macs[node.output]))]
 
 
 def _error(node):

@@ -113,6 +113,7 @@ _RULES = {
     "Floats": lambda node, dtype, *arrays: node.function(*arrays),
     "Softmax": lambda node, dtype, x: softmax(x, node, dtype),
     "Arithmetic": lambda node, dtype, *arrays: operate(arrays, node, dtype),
+    "Pairs": lambda node, dtype, a, b: node.table[a.view(np.uint8), b.view(np.uint8)],
     "NormaliseChannels": lambda node, dtype, x: normalise_channels(x, node, dtype),
     "Normalise": lambda node, dtype, x: normalise(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),

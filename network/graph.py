@@ -6,14 +6,14 @@ are integers, and padding is explicit. Results are defined in docs/network.md, "
 Arrays are read-only. Objects are compared by identity.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from tilewright.errors import UsageError
 
-__all__ = ["HOST_SHARE", "Graph", "ModelError", "Node", "Tensor", "node_error"]
+__all__ = ["HOST_SHARE", "Graph", "ModelError", "Node", "Tensor", "needed", "node_error"]
 
 
 _BYTES = ("uint8", "int8")
@@ -155,3 +155,13 @@ class Graph:
         # Each element of one side is multiplied with the kernel of a channel of the other side.
         tensor = node.output if node.kind == "Conv" else node.inputs[0]
         return int(np.prod(self.tensors[tensor].shape)) * int(np.prod(node.attributes.weight.shape[1:]))
+
+
+def needed(graph):
+    """The graph without nodes that no output needs."""
+    names, nodes = set(graph.outputs), []
+    for node in reversed(graph.nodes):
+        if node.output in names:
+            names.update(node.inputs)
+            nodes.append(node)
+    return replace(graph, nodes=tuple(reversed(nodes)))

@@ -32,7 +32,8 @@ def normalise_channels(x, node, dtype):
     """Channels of ``x``, integers [N, C, H, W], by a ``NormaliseChannels``; operations are rounded to binary32."""
     batch, channels = x.shape[:2]
     u = x.reshape(batch, channels, -1).astype(np.int64) - node.x_zero
-    root, start = (each.reshape(batch, channels) for each in _scaling(u.reshape(batch * channels, -1), node.epsilon))
+    groups = u.reshape(batch * channels // node.members, -1)
+    root, start = (each.repeat(node.members).reshape(batch, channels) for each in _scaling(groups, node.epsilon))
     factor, step = root * node.gain, fused(start, node.gain, node.shift)
     limits = np.iinfo(dtype)
     results = fused(u.astype(np.float32), factor[..., np.newaxis], step[..., np.newaxis])

@@ -10,7 +10,7 @@ __all__ = ["arithmetic_kernel"]
 _OPERATIONS = {"Div": "fdiv", "Sum": "fadd"}
 
 
-def arithmetic_kernel(node, width, x_dtypes, y_dtype, pe):
+def arithmetic_kernel(node, width, x_dtypes, y_dtype, pe, room):
     """The :class:`Kernel` of an ``Arithmetic`` of rows of ``width`` bytes on an engine; UnfitError if there is none."""
     threads = engine_of(pe).threads
     code = tuple(kernel_words(_text(node, x_dtypes, y_dtype), {}))

@@ -1,20 +1,22 @@
 """A kernel that normalises channels over all pixels of an image (docs/network.md, "Kernels").
 
-A thread has four channels side by side, or twice four; sums stay in its registers from band to band.
+A thread has four channels side by side, or twice four; sums stay in its registers from band to band. If channels form
+groups, each thread adds the sums of the groups of its channels, which all threads have stored.
 """
 
-from math import ceil
+from math import ceil, lcm
 
 import numpy as np
 
 from tilewright.sim.kernels.text import kernel_words
 
 from .kernels import Kernel, UnfitError, engine_of, fitting, float_bits
+from .places import BLOCK
 
 __all__ = ["channel_kernel"]
 
-#: Registers: words of pixels, temporary numbers, and the first of eight for each group of channels.
-_WORDS, _TEMPORARY, _SUMS = 4, 12, 20
+#: Registers: words of pixels, places of sums, temporary numbers, and the first of eight for each group of channels.
+_WORDS, _PLACES, _TEMPORARY, _SUMS = 4, 8, 12, 20
 #: Channels of a thread in a group, groups, and channels that are done at once.
 _FOUR, _GROUPS, _MOST = 4, 2, 128
 _MOST_PIXELS = 65536  # sums of squares have 32 bits
@@ -28,15 +30,25 @@ def channel_kernel(node, width, x_dtype, y_dtype, pe, pixels):
     threads = engine_of(pe).threads
     if pixels > _MOST_PIXELS:
         raise UnfitError(f"{pixels:,} pixels of an image are more than {_MOST_PIXELS:,}")
-    group = min(_GROUPS * _FOUR * threads, _MOST, width)
+    if pixels * node.members > _MOST_PIXELS:
+        raise UnfitError(f"{pixels * node.members:,} elements of a group are more than {_MOST_PIXELS:,}")
+    most = min(_GROUPS * _FOUR * threads, _MOST)
+    # Bands of channels begin at multiples of 16 bytes, and with a group.
+    unit = lcm(node.members, BLOCK)
+    if width > most < unit:
+        raise UnfitError(f"groups of {node.members} channels do not fit bands of {most} channels")
+    group = width if width <= most else most // unit * unit
     groups = ceil(group / (_FOUR * threads))
-    if pe.regs < _SUMS + 2 * _FOUR * groups:
-        raise UnfitError(f"the kernel needs {_SUMS + 2 * _FOUR * groups} registers")
+    registers = _SUMS + 2 * _FOUR * (groups + (node.members > 1))
+    if pe.regs < registers:
+        raise UnfitError(f"the kernel needs {registers} registers")
     code, entries = [], []
     for text in _texts(node, pixels, groups, _FOUR * threads, x_dtype, y_dtype):
         entries.append(len(code))
         code += kernel_words(text, {})
-    constants = node.gain.view(np.uint32), node.shift.view(np.uint32)
+    constants = (node.gain.view(np.uint32), node.shift.view(np.uint32))
+    if node.members > 1:
+        constants += (np.zeros(2 * _MOST, np.uint32),)  # room for sums
     kernel = Kernel("channel_norm", tuple(code), (), constants, (), width, (1, 1), 1, 45 + 25 * groups, group,
                     entries=tuple(entries), dtype=x_dtype)  # fmt: skip
     return fitting(kernel, pe)
@@ -45,7 +57,7 @@ def channel_kernel(node, width, x_dtype, y_dtype, pe, pixels):
 def _texts(node, pixels, groups, wide, x_dtype, y_dtype):
     """The texts of the steps: begin with no sums; add pixels; find factors; apply them to pixels.
 
-    Arguments are the segment of pixels, their number, and the segments of gains and shifts.
+    Arguments are the segment of pixels, their number, and the segments of gains and shifts, and of sums of groups.
     """
     four, u = range(_FOUR), "u" if x_dtype == "uint8" else ""
     words = [_WORDS + group for group in range(groups)]
@@ -67,13 +79,36 @@ def _texts(node, pixels, groups, wide, x_dtype, y_dtype):
                     f"{pack}.1 r{word}, r{bytes_of[2]}, r{bytes_of[3]}, r{word}",
                     f"st r{word}, ur0:rf0:{wide * group}, 1"]  # fmt: skip
     yield _text(rows, [*added, "add r1, r1, 1", "end"])
-    yield _text(["mov r3, 1.0"], _factors(node, pixels, wide, first, second))
+    together = _sums_of_groups(node.members, wide, first, second) if node.members > 1 else ()
+    yield _text(["mov r3, 1.0"], together, _factors(node, pixels * node.members, wide, first, second))
     yield _text(rows, [*applied, "add r1, r1, 1", "end"])
 
 
-def _factors(node, pixels, wide, first, second):
-    """Instructions that put a and s of each channel in the place of its sums."""
-    share = float_bits(np.float32(1) / np.float32(pixels))
+def _sums_of_groups(members, wide, first, second):
+    """Instructions that put the sums of its group in the place of those of each channel."""
+    four = range(_FOUR)
+    for group in range(len(first)):
+        for number, sums in enumerate((first, second)):
+            yield f"st r{sums[group][0]}, ur4:rf0:{wide * group + number * _MOST}, {_FOUR}"
+    totals = _SUMS + 2 * _FOUR * len(first)
+    for group, sums in enumerate(first):
+        for n in four:
+            yield from (f"add r{_PLACES + n}, r0, {wide * group + n}",
+                        f"divu r{_PLACES + n}, r{_PLACES + n}, {members}",
+                        f"mul r{_PLACES + n}, r{_PLACES + n}, {members}",
+                        f"mov r{totals + n}, 0", f"mov r{totals + _FOUR + n}, 0")  # fmt: skip
+        yield f"loop {members}"
+        yield from (f"ld r{_TEMPORARY + half * _FOUR + n}, ur4:rf{_PLACES + n}:{half * _MOST}, 1"
+                    for half in (0, 1) for n in four)  # fmt: skip
+        yield from (f"add r{totals + n}, r{totals + n}, r{_TEMPORARY + n}" for n in range(2 * _FOUR))
+        yield from (f"add r{_PLACES + n}, r{_PLACES + n}, 1" for n in four)
+        yield "end"
+        yield from (f"mov r{sums[0] + n}, r{totals + n}" for n in range(2 * _FOUR))
+
+
+def _factors(node, count, wide, first, second):
+    """Instructions that put a and s of each channel in the place of its sums of ``count`` elements."""
+    share = float_bits(np.float32(1) / np.float32(count))
     for group, (sums, squares) in enumerate(zip(first, second, strict=True)):
         gains, shifts = _TEMPORARY, _TEMPORARY + 4
         yield f"ld r{gains}, ur2:rf0:{wide * group}, 4"

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..ends import late_nodes
 from ..graph import node_error
-from .matrices import product
+from .matrices import join_columns, product
 from .moves import MOST, addresses_of, move_between, weights_in_place
 from .operators import OPERATORS, refuse, with_addition, with_function, with_groups_together
 from .phases import elements_of_phases, phases_of, step_of
@@ -16,7 +16,7 @@ from .pixels import in_wide_pixels
 from .places import BLOCK, as_bytes, in_images, in_pixels_of, place_of
 from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view_of_sums
 from .rearrange import join, pad, reorder, take
-from .rows import ROW_KERNELS, by_kernel, elements_by_kernel
+from .rows import ELEMENT_KERNELS, ROW_KERNELS, by_kernel, elements_by_kernel
 from .split import parts_of_product
 from .tensors import Tensors, View
 
@@ -136,12 +136,14 @@ class _Lowering:
             self._phases(node)
         elif node.kind == "MatMul":
             product(self.tensors, node)
-        elif node.kind == "Arithmetic":
-            elements_by_kernel(self.tensors, node, self.pe)
+        elif node.kind in ELEMENT_KERNELS:
+            elements_by_kernel(self.tensors, node, self.pe, self.room)
         elif node.kind in ROW_KERNELS:
             by_kernel(self.tensors, node, self.pe)
         elif node.kind not in OPERATORS:
             refuse(node, "it has no place on the engines")
+        elif node.kind == "Concat" and self._has_columns(node):
+            join_columns(self.tensors, node)
         elif node.kind == "Concat" and len(node.inputs) > 1 and not _in_pixels(node, tensor):
             join(self.tensors, node)
         elif node.kind == "Pad" and not _around_pixels(node.attributes):
@@ -194,6 +196,11 @@ class _Lowering:
         """Whether the second operand of a node has another shape than the first one."""
         first, second = (self.graph.tensors[name].shape for name in node.inputs)
         return first != second
+
+    def _has_columns(self, node):
+        """Whether products have written columns of the matrix that a node joins."""
+        views = (self.tensors.elsewhere.get(name) for name in node.inputs)
+        return any(view and view.place.name == node.output for view in views)
 
     def _is_function(self, node):
         return node.kind == "Concat" and len(node.inputs) == 1 and node.attributes.tables[0] is not None

@@ -10,11 +10,11 @@ from tilewright.spec.conv import ConvOperation
 
 from .layers import Layer, Part
 from .moves import addresses_of
-from .operators import bits, element_type, results, table_of
-from .places import BLOCK, Place, padded, place_of
+from .operators import OPERATORS, bits, element_type, results, table_of
+from .places import BLOCK, Place, cut_place, padded, place_of
 from .tensors import View
 
-__all__ = ["in_rows", "product"]
+__all__ = ["in_rows", "join_columns", "product"]
 
 
 class _Rows(NamedTuple):
@@ -49,6 +49,8 @@ def product(tensors, node):
     sizes = prod(batch), height, right.shape[-2]
     made, exchanged = _result(tensors, node, sizes, (first, second))
     layer = _layer(node, made, first, second, sizes, left.shape[-1], exchanged)
+    if made.place.name in tensors.graph.tensors and made.place.name != node.output:
+        layer = _in_channels(layer)  # a concatenation has the other channels
     if made.place.name == node.output:
         tensors.append(layer)
         return
@@ -109,12 +111,10 @@ def _addresses(rows, sizes, element, exchanged):
 def _result(tensors, node, sizes, operands):
     """Where the result goes, and whether rows of it are columns there."""
     tensor = tensors.graph.tensors[node.output]
-    place, wanted, exchanged = _wanted(tensors, node.output)
+    place, wanted, exchanged = _wanted(tensors, node)
     fixed = node.attributes.bias is not None  # its numbers are of channels
     exchanged = exchanged and not fixed
     if place is not None:
-        if place.name != node.output:
-            place = replace(place, name=tensors.between(node, "products", tensor.shape, tensor.dtype).name)
         for turned in (False,) if fixed else (False, True):
             addresses = wanted.reshape(sizes)
             made = in_rows(place, addresses.swapaxes(1, 2) if turned else addresses)
@@ -134,12 +134,12 @@ def _result(tensors, node, sizes, operands):
     return _Rows(replace(place, batch=1, height=place.batch), first, start), exchanged
 
 
-def _wanted(tensors, name):
-    """Where the only reader of a tensor wants its elements: a place and their offsets there, in the tensor's shape.
+def _wanted(tensors, product):
+    """Where the only reader of a product wants its elements: a place and their offsets there, in the tensor's shape.
 
     Of another product None, and whether the rows of that product are columns of the tensor.
     """
-    graph = tensors.graph
+    graph, name = tensors.graph, product.output
     order = np.arange(prod(graph.tensors[name].shape)).reshape(graph.tensors[name].shape)
     offsets = np.empty(order.size, np.int64)
     while (node := tensors.only_reader(name)) and node.kind in ("Reshape", "Transpose"):
@@ -152,9 +152,50 @@ def _wanted(tensors, name):
     if node and node.kind in ("Normalise", "Softmax"):
         last = node.kind == "Normalise" or order.ndim - 1 in node.attributes.axes
         return None, None, not last
+    joined = node and _columns_joined(graph, node)
+    if joined:
+        place, first = place_of(graph.tensors[node.output]), joined[node.inputs.index(name)]
+        offsets[order.ravel()] = addresses_of(place)[:, first : first + order.shape[-1]].ravel()
+        return place, offsets, False
     place = place_of(graph.tensors[name])
     offsets[order.ravel()] = addresses_of(place).ravel()
+    if name != product.output:
+        tensor = graph.tensors[product.output]
+        place = replace(place, name=tensors.between(product, "products", tensor.shape, tensor.dtype).name)
     return place, offsets, False
+
+
+def _columns_joined(graph, node):
+    """Of a node that joins columns of different matrices, in multiples of 16 bytes, the first of each; or None."""
+    shapes = [graph.tensors[name].shape for name in node.inputs]
+    if node.kind != "Concat" or len(shapes) < 2 or len(shapes[0]) != 2 or node.attributes.axis % 2 != 1:
+        return None
+    firsts = np.cumsum([0, *(shape[1] for shape in shapes)]).tolist()
+    plain = not any(each is not None for each in node.attributes.tables) and len(set(node.inputs)) == len(node.inputs)
+    return firsts[:-1] if plain and not any(first % BLOCK for first in firsts) else None
+
+
+def join_columns(tensors, node):
+    """The matrix of a node that joins columns, which products have written there; all others are copied."""
+    output = place_of(tensors.graph.tensors[node.output])
+    for name, first in zip(node.inputs, _columns_joined(tensors.graph, node), strict=True):
+        view = tensors.elsewhere.get(name)
+        if view is None or view.place.name != node.output:
+            source, single = tensors.place(name), replace(node, attributes=replace(node.attributes, tables=(None,)))
+            part = replace(output, channels=source.channels, shape=source.shape)
+            layer = OPERATORS["Concat"](single, part, (source,))
+            tensors.layers.append(replace(layer, output=cut_place(output, (first, source.channels), (0, output.width))))
+    tensors.places[node.output] = output
+
+
+def _in_channels(layer):
+    """A layer whose output is only the channels that its parts make."""
+    spans = [part.out_channels for part in layer.parts]
+    first, last = min(start for start, _ in spans), max(map(sum, spans))
+    parts = tuple(
+        replace(part, out_channels=(part.out_channels[0] - first, part.out_channels[1])) for part in layer.parts
+    )
+    return replace(layer, parts=parts, output=cut_place(layer.output, (first, last - first), (0, layer.output.width)))
 
 
 def _layer(node, made, first, second, sizes, deep, exchanged):

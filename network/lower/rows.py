@@ -12,23 +12,25 @@ from .layers import Layer
 from .matrices import in_rows
 from .moves import addresses_of
 from .operators import refuse
+from .pairs_kernel import pairs_kernel
 from .places import BLOCK, padded, place_of
 from .tensors import View
 
-__all__ = ["ROW_KERNELS", "by_kernel", "elements_by_kernel", "lacks_kernel"]
+__all__ = ["ELEMENT_KERNELS", "ROW_KERNELS", "by_kernel", "elements_by_kernel", "lacks_kernel"]
 
 #: Most bytes of a row of elements.
 _LONGEST = 128
 #: By the kind of a node: its kernel.
 ROW_KERNELS = {"Softmax": softmax_kernel, "Normalise": normalisation_kernel, "NormaliseChannels": channel_kernel}
+ELEMENT_KERNELS = {"Arithmetic": arithmetic_kernel, "Pairs": pairs_kernel}
 
 
-def lacks_kernel(graph, node, pe):
-    """Whether a node needs a kernel that an engine cannot execute."""
+def lacks_kernel(graph, node, pe, room):
+    """Whether a node needs a kernel that an engine with ``room`` bytes of shared memory cannot execute."""
     shape, types = graph.tensors[node.output].shape, [graph.tensors[name].dtype for name in node.inputs]
     try:
-        if node.kind == "Arithmetic":
-            arithmetic_kernel(node.attributes, _LONGEST, types, graph.tensors[node.output].dtype, pe)
+        if node.kind in ELEMENT_KERNELS:
+            ELEMENT_KERNELS[node.kind](node.attributes, _LONGEST, types, graph.tensors[node.output].dtype, pe, room)
         elif node.kind in ROW_KERNELS:
             _, width = _order(node, shape)
             images = shape[0] if node.kind == "NormaliseChannels" else 1
@@ -78,8 +80,8 @@ def by_kernel(tensors, node, pe):
         tensors.place(node.output)
 
 
-def elements_by_kernel(tensors, node, pe):
-    """Adds the layer of an ``Arithmetic``: all bytes of tensors of one layout, as rows."""
+def elements_by_kernel(tensors, node, pe, room):
+    """Adds the layer of a node of ``ELEMENT_KERNELS``: all bytes of tensors of one layout, as rows."""
     output = place_of(tensors.graph.tensors[node.output])
     size = padded(output.size)
     width = next(width for width in range(min(_LONGEST, size), 0, -BLOCK) if size % width == 0)
@@ -87,7 +89,7 @@ def elements_by_kernel(tensors, node, pe):
     places = [replace(place, **sizes) for place in (*map(tensors.place, node.inputs), output)]
     types = [place.dtype for place in places[:-1]]
     try:
-        kernel = arithmetic_kernel(node.attributes, width, types, output.dtype, pe)
+        kernel = ELEMENT_KERNELS[node.kind](node.attributes, width, types, output.dtype, pe, room)
     except UnfitError as error:
         refuse(node, str(error))
     kernel = replace(kernel, rows=places[-1].height, origins=((0, 0),) * len(places))

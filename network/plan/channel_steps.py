@@ -33,13 +33,18 @@ def channel_steps(layer, low, high, down, addresses, image, share=(0, 1)):
         yield Load([block(image + first, base, last - first)])
     for column in own_columns:
         columns = min(kernel.group, kernel.columns - column)
-        starts, page_log2 = (base + offset - first + 4 * column for offset in own.offsets), (max(log2_of(columns), 2),)
-        gains, shifts = (Segment("uint32", (columns,), (start,), page_log2) for start in starts)
+        starts = [base + offset - first for offset in own.offsets]
+        page_log2 = (max(log2_of(columns), 2),)
+        numbers = [Segment("uint32", (columns,), (start + 4 * column,), page_log2) for start in starts[:2]]
+        # Sums of groups of channels, if there are any, have room after the numbers.
+        sums = [Segment("uint32", (size,), (start,), (log2_of(size),))
+                for start, size in zip(starts[2:], own.lengths[2:], strict=True)]  # fmt: skip
+        summed = [(start, base + last - first) for start in starts[2:]]
         for picture in range(kernel.images):
-            yield Call(code, (0, 1, gains, shifts), kept, [], _ALONE, entry=begin)
+            yield Call(code, (0, 1, *numbers, *sums), kept, [], _ALONE, entry=begin)
             for entry in (add, apply):
                 if entry == apply:
-                    yield Call(code, (0, 1, gains, shifts), kept, [], _ALONE * ceil(columns / 16), entry=find)
+                    yield Call(code, (0, 1, *numbers, *sums), kept, summed, _ALONE * ceil(columns / 16), entry=find)
                 for row in range(0, kernel.rows, _ROWS):
                     spot, count = buffers + turn % _DEPTH * size, min(_ROWS, kernel.rows - row)
                     source, target = ((first_row + picture * kernel.rows + row, first_byte + column)
@@ -47,7 +52,7 @@ def channel_steps(layer, low, high, down, addresses, image, share=(0, 1)):
                     yield Load(boxes_of(layer.sources[0], addresses, source, columns, _ROWS, spot))
                     pixels = Segment(kernel.dtype, (columns, _ROWS), (spot,), (log2_of(_PAGE), log2_of(_ROWS)), True)
                     written = [(spot, spot + size)] if entry == apply else []
-                    yield Call(code, (pixels, count, gains, shifts), [*kept, (spot, spot + size)], written,
+                    yield Call(code, (pixels, count, *numbers, *sums), [*kept, (spot, spot + size)], written,
                                (1 + (entry == apply)) * kernel.cycles(count), entry=entry)  # fmt: skip
                     if entry == apply:
                         # Rows past the image are those of the next one: they are not stored.

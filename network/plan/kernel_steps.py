@@ -14,7 +14,7 @@ from tilewright.golden.pe.checks import instruction_word
 from tilewright.spec.pe import Operation, Target
 
 from ..graph import node_error
-from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result
+from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result, Table
 from ..lower.places import LINE, as_cut, padded
 from .shares import chunk
 from .steps import Call, Code, Load, Map, Segment, Store, Transfer, block
@@ -133,7 +133,7 @@ def _row_bytes(kernel):
 def least_bytes(layer):
     """Bytes of shared memory that a layer needs for one band of as many rows as its kernel computes at once."""
     first, last = KernelImage(layer.kernel).constants
-    rows = min(layer.kernel.block_rows, 1 << log2_of(layer.kernel.rows))
+    rows = min(layer.kernel.least_rows, 1 << log2_of(layer.kernel.rows), _MOST)
     return last - first + rows * sum(_row_bytes(layer.kernel))
 
 
@@ -154,10 +154,10 @@ def _sizes(layer, room, pages, cores):
         sentence = f"rows of {kernel.group} bytes are {needed} pages, and the processing engine has {pages}"
         raise node_error(layer.name, layer.operator, sentence)
     most = min(1 << log2_of(ceil(kernel.rows / cores)), _MOST)
-    wanted = min(max(kernel.block_rows, 1 << log2_of(ceil(_ENOUGH / row_bytes))), most)
+    wanted = min(max(kernel.least_rows, 1 << log2_of(ceil(_ENOUGH / row_bytes))), most)
     for depth in (_DEPTH, 2, 1):
         fits = room // (depth * row_bytes)
-        if fits >= min(kernel.block_rows, most) or (depth == 1 and fits > 0):
+        if fits >= min(kernel.least_rows, most) or (depth == 1 and fits > 0):
             return min(1 << fits.bit_length() - 1, wanted), depth
     sentence = f"a row of {kernel.group} bytes does not fit {room} bytes of shared memory"
     raise node_error(layer.name, layer.operator, sentence)
@@ -195,6 +195,8 @@ def _argument(argument, segment, constants, own, column, columns, rows):
         if argument.by_column:
             start, size = start + 4 * column, columns
         return Segment("uint32", (size,), (start,), (log2_of(max(size, _SHORTEST)),))
+    if isinstance(argument, Table):
+        return Segment("uint8", (256, 256), (constants + own.offsets[argument.number],), (8, 8))
     if isinstance(argument, Chunks):
         return ceil(columns / argument.columns)
-    return ceil(rows / argument.rows) if isinstance(argument, Blocks) else argument
+    return ceil(rows / argument.rows) + argument.more if isinstance(argument, Blocks) else argument

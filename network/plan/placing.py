@@ -35,13 +35,15 @@ class Placer:
         Address in global memory of a layer's image, or of the identity for None.
     anywhere : bool
         Whether buffers may lie elsewhere than at the ends.
+    kernels : collection of int
+        Numbers of the layers of kernels that have room of their own.
     kernel_room : int
-        Bytes at the end of shared memory that only kernels use; 0 if they have no room of their own.
+        Bytes at the end of shared memory that only they use.
     """
 
-    def __init__(self, machine, tensors, end, weights, *, anywhere, kernel_room=0):
+    def __init__(self, machine, tensors, end, weights, *, anywhere, kernels=(), kernel_room=0):
         self._machine, self._tensors, self._end, self._weights = machine, tensors, end, weights
-        self._anywhere, self._kernel_room = anywhere, kernel_room
+        self._anywhere, self._kernels, self._kernel_room = anywhere, kernels, kernel_room
         self._held = {}  # addresses in shared memory of tensors that stay there
 
     def steps(self, layers, tiles, stored):
@@ -92,7 +94,7 @@ class Placer:
     def _room(self, number, layer):
         """Where buffers may lie: between the tensors that stay. Those of neighbours are at opposite ends."""
         low, high = self._machine.reserved, self._machine.smem_bytes // LINE * LINE
-        if layer.kernel and self._kernel_room:
+        if number in self._kernels:
             return high - self._kernel_room, high
         high -= self._kernel_room
         source_bytes, output_bytes = held_bytes(layer)

@@ -113,12 +113,20 @@ def _with_indices(layers, pe):
     )
 
 
+def _kernel_bytes(layer):
+    """The fewest bytes of shared memory for the layer of a kernel; 0 for others."""
+    if not layer.kernel:
+        return 0
+    return channel_bytes(layer) if layer.kernel.entries else least_bytes(layer)
+
+
 def _kernel_rooms(layers, machine):
     """Bytes at the end of shared memory that only kernels use, to try: 0, and as many as let jobs run beside them."""
-    needed = max(((channel_bytes if layer.kernel.entries else least_bytes)(layer) for layer in layers if layer.kernel),
-                 default=0)  # fmt: skip
-    most = machine.smem_bytes // _KERNEL_SHARE // LINE * LINE
-    return (0, needed, min(_BANDS * needed, most)) if 0 < needed <= most else (0,)
+    most, needed = machine.smem_bytes // _KERNEL_SHARE // LINE * LINE, {*map(_kernel_bytes, layers)} - {0}
+    sizes = sorted(size for size in needed if size <= most)
+    rooms = (*sizes, min(_BANDS * sizes[-1], most)) if sizes else ()
+    free = machine.smem_bytes - machine.reserved - max(needed, default=0)
+    return 0, *dict.fromkeys(room for room in rooms if room <= free or room >= max(needed))
 
 
 def _make_plan(lowered, machine, kept, kernel_room):
@@ -153,11 +161,12 @@ def _make_plan(lowered, machine, kept, kernel_room):
     apart = padded(end - begin, LINE) if machine.separate else 0
     end = max(end, begin + apart * machine.cores)
     of_cores = [{name: address + apart * core for name, address in tensors.items()} for core in range(machine.cores)]
-    kernels = {number for number, layer in enumerate(layers) if layer.kernel}
+    # Kernels that do not fit the room use all other memory, in turn with jobs.
+    kernels = {number for number, layer in enumerate(layers) if 0 < _kernel_bytes(layer) <= kernel_room}
     choices = []
     for anywhere in (False, True):
         placer = Placer(machine, of_cores, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
-                        kernel_room=kernel_room)  # fmt: skip
+                        kernels=kernels, kernel_room=kernel_room)  # fmt: skip
         steps = placer.steps(layers, tiles, needed)
         points = ()
         if machine.cores > 1:

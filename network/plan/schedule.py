@@ -97,7 +97,8 @@ class Schedule:
         self._free = dict.fromkeys(("load", "conv", "pe", "store", "queue"), 0)
         for number in range(LOADS + 2 * JOBS):
             self._add(Barrier("init", 8 * number, 1))
-        self._steps = {"conv": self.streams.jobs, "pe": self.streams.calls, "store": self.streams.stores,
+        # If several can begin at once, a store of what a call has made comes first: it would wait for the next call.
+        self._steps = {"conv": self.streams.jobs, "store": self.streams.stores, "pe": self.streams.calls,
                        "meet": self.streams.meets, "load": self.streams.loads}  # fmt: skip
 
     def next(self):
@@ -145,6 +146,8 @@ class Schedule:
         if any(number >= counts[kind] for kind, number in needs):
             return None
         times = [others, *(self._end(*need) for need in needs if need[0] != "store")]
+        if name == "pe" or any(kind == "pe" and number > self._known["pe"] for kind, number in needs):
+            times.append(self._free["pe"])  # the word of a call, and a wait for calls, take until all have ended
         return None if None in times else max(times)
 
     def _others(self, name, step):

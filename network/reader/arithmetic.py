@@ -4,9 +4,9 @@ import numpy as np
 
 from ..arithmetic import limits, numbers
 from ..attributes import Arithmetic
-from .elements import binary, bytes_in_common
 from .operator import Constant, reads
-from .sums import repeated, sum_of_two
+from .sums import sum_of_two
+from .tables import binary, bytes_in_common, repeated
 
 __all__ = []
 

@@ -8,8 +8,8 @@ from math import prod
 import numpy as np
 
 from ..attributes import Add, Concat, Conv, Reshape
-from .elements import binary
 from .operator import Constant, reads
+from .tables import binary
 
 __all__ = ["affine", "numbers_of_channels"]
 

@@ -1,20 +1,18 @@
-"""Operators that take elements one by one: clamps, and functions of one tensor, which become tables.
-
-A tensor that is a table of another one is known as such, so that the product of x and a function of x is a table too.
-"""
+"""Operators that take elements one by one: clamps, softmax, and functions of one tensor."""
 
 import math
 
 import numpy as np
 
-from ..arithmetic import limits, numbers, quantise
+from ..arithmetic import limits, numbers
 from ..attributes import Concat, Softmax
-from ..functions import FUNCTIONS, OPERATIONS, exponentials, softmax_of_floats
+from ..functions import FUNCTIONS, exponentials, softmax_of_floats
 from ..graph import Tensor
 from .operator import MICROSOFT, Constant, Function, Pending, Real, reads
 from .reading import function_of, own_quantity
+from .tables import defer_function, operand_of
 
-__all__ = ["binary", "bytes_in_common"]
+__all__ = []
 
 
 @reads(*FUNCTIONS)
@@ -25,8 +23,8 @@ def _unary(op, reading):
     if _of_host(value):
         reading.defer_floats(op, value.shape, reading.apply(op, value, evaluate))
         return
-    name, floats = _operand(op, 0)
-    _defer(op, reading, Function(name, evaluate(floats)))
+    function = operand_of(op, 0)
+    defer_function(op, reading, function._replace(floats=evaluate(function.floats)))
 
 
 @reads("Softmax")
@@ -48,7 +46,8 @@ def _softmax(op, reading):
 
 def _of_host(value):
     """Whether a value is floats that no integers are, and that the host computes."""
-    return isinstance(value, Pending) and value.floats is not None and own_quantity(value) is None
+    alone = isinstance(value, Pending) and value.floats is not None and value.pair is None
+    return alone and own_quantity(value) is None
 
 
 @reads("QLinearSoftmax", domain=MICROSOFT)
@@ -73,57 +72,14 @@ def _emit_softmax(op, reading, name, x, output, y, clamp, axes):
     reading.emit(op, (name,), output, attributes, shape, y.dtype)
 
 
-@reads("Pow")
-def binary(op, reading):
-    """An operation on two functions of one tensor, or on a function and a number."""
-    op.refuse_if(len(op) != 2, f"it has {len(op)} inputs, and only two are supported")
-    at = [isinstance(op.value(index), Constant) for index in range(2)]
-    if any(at):
-        index = at.index(False)
-        name, floats = _operand(op, index)
-        number = np.float32(op.number(1 - index, "operand"))
-        if op.value(1 - index).array.ndim > len(reading.shape(name)):
-            raise op.refusal(f"its operand has more dimensions than {name}")
-        operands = (floats, number) if index == 0 else (number, floats)
-    else:
-        functions = [_operand(op, index) for index in range(2)]
-        common = bytes_in_common(reading, *(function.name for function in functions))
-        if common is None:
-            raise op.refusal("its inputs are computed from different tensors, which is not supported on floats")
-        name, *codes = common
-        operands = [function.floats[code] for function, code in zip(functions, codes, strict=True)]
-    _defer(op, reading, Function(name, OPERATIONS[op.kind](*operands).astype(np.float32)))
-
-
 @reads("QLinearSigmoid", "QLinearLeakyRelu", domain=MICROSOFT)
 def _qlinear_unary(op, reading):
     """QLinearSigmoid, QLinearLeakyRelu: x, its scale and zero point, y's."""
     evaluate, x = _function(op, op.kind.removeprefix("QLinear")), op.tensor(0)
     y = op.quantity(3, 4, x.dtype)
     floats = function_of(Real(x.name, op.quantity(1, 2, x.dtype), op)).floats
-    _defer(op, reading, Function(x.name, evaluate(floats)))
+    defer_function(op, reading, Function(x.name, evaluate(floats)))
     reading.values.pop(op.output).finish(op.output, y, limits(y.dtype))
-
-
-def bytes_in_common(reading, first, second):
-    """The nearest tensor of which two tensors are tables, and for every byte of it the bytes of both; None if none."""
-    codes = dict(_tables(reading, first))
-    return next(((name, codes[name], code) for name, code in _tables(reading, second) if name in codes), None)
-
-
-def _tables(reading, name):
-    """The tensors of which a tensor is a table, itself first, and its byte for each of their bytes."""
-    code = np.arange(256, dtype=np.uint8)
-    yield name, code
-    while name in reading.tables:
-        name, table = reading.tables[name]
-        code = code[table.view(np.uint8)]
-        yield name, code
-
-
-def _operand(op, index):
-    """The Function that an input is; refused if it is none."""
-    return function_of(op.value(index)) or function_of(op.real(index))
 
 
 def _function(op, kind=None):
@@ -141,17 +97,6 @@ def _function(op, kind=None):
             return evaluate(floats.astype(np.float64), **options).astype(np.float32)
 
     return function
-
-
-def _defer(op, reading, function):
-    if np.isnan(function.floats).any():
-        raise op.refusal("its results are not numbers for some of its inputs", host="floats")
-
-    def finish(output, y, clamp):
-        table = np.clip(quantise(function.floats, *y), *clamp).astype(y.dtype)
-        reading.table(op, function.name, output, table)
-
-    reading.defer(op, reading.shape(function.name), finish, function=function)
 
 
 @reads("Relu")

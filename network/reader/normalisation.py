@@ -11,6 +11,8 @@ from .operator import Constant, reads
 
 __all__ = []
 
+_BY_CHANNEL = 21
+
 
 @reads("LayerNormalization", "RMSNormalization")
 def _layer(op, reading):
@@ -39,18 +41,22 @@ def _layer(op, reading):
     reading.defer_floats(op, shape, reading.apply(op, real, floats), finish)
 
 
-@reads("InstanceNormalization")
+@reads("InstanceNormalization", "GroupNormalization")
 def _instance(op, reading):
-    """InstanceNormalization of floats: x, gain and shift for each channel."""
+    """InstanceNormalization of floats: x, gain and shift for each channel; GroupNormalization of groups of channels."""
     real = op.real(0)
     shape, epsilon = tuple(reading.shape(real.name)), op.take("epsilon", 1e-5, float)
     op.refuse_if(len(shape) < 3, f"its input is {list(shape)}, which has no dimensions after the channels")
-    gain, shift = (_numbers(op, index, role, shape[1:2]) for index, role in ((1, "gain"), (2, "shift")))
+    members = _members(op, shape[1]) if op.kind == "GroupNormalization" else 1
+    # Before version 21 a GroupNormalization has a gain and a shift for each group.
+    count = shape[1] if reading.opset >= _BY_CHANNEL else shape[1] // members
+    gain, shift = (_numbers(op, index, role, (count,)).repeat(shape[1] // count)
+                   for index, role in ((1, "gain"), (2, "shift")))  # fmt: skip
     folded = *shape[:2], prod(shape[2:-1]), shape[-1]
 
     def finish(output, y, clamp):
         whole = normalisation_of(1, real.quantity, y, gain, shift, epsilon)
-        node = NormaliseChannels(whole.x_zero, whole.gain, whole.shift, whole.epsilon)
+        node = NormaliseChannels(whole.x_zero, whole.gain, whole.shift, whole.epsilon, members)
         if len(shape) == 4:
             _emit(op, reading, real.name, output, node, y, clamp)
             return
@@ -60,12 +66,23 @@ def _instance(op, reading):
         reading.emit(op, names[1:], output, Reshape(shape), shape, y.dtype)
 
     def floats(x):
-        rows = x.reshape(*shape[:2], -1)
-        mean = rows.mean(axis=2, keepdims=True)
-        root = np.sqrt(np.square(rows - mean).mean(axis=2, keepdims=True) + np.float32(epsilon))
-        return ((rows - mean) / root * gain[:, np.newaxis] + shift[:, np.newaxis]).reshape(shape).astype(np.float32)
+        rows = x.reshape(shape[0], shape[1] // members, members, -1)
+        mean = rows.mean(axis=(2, 3), keepdims=True)
+        root = np.sqrt(np.square(rows - mean).mean(axis=(2, 3), keepdims=True) + np.float32(epsilon))
+        gains, shifts = (numbers.reshape(-1, members, 1) for numbers in (gain, shift))
+        return ((rows - mean) / root * gains + shifts).reshape(shape).astype(np.float32)
 
     reading.defer_floats(op, shape, reading.apply(op, real, floats), finish)
+
+
+def _members(op, channels):
+    """Channels of a group."""
+    groups, stash = op.take("num_groups", None), op.take("stash_type", 1)
+    if stash != 1:
+        raise op.refusal(f"its attribute 'stash_type' is {stash}, and only 1 is supported", host="nothing")
+    if not groups or groups < 1 or channels % groups:
+        raise op.refusal(f"its attribute 'num_groups' is {groups}, which does not divide {channels} channels")
+    return channels // groups
 
 
 def _numbers(op, index, role, sizes):

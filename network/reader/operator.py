@@ -8,7 +8,7 @@ import onnx
 
 from ..graph import ModelError, Tensor, node_error
 
-__all__ = ["MICROSOFT", "READERS", "Constant", "Function", "Operator", "Pending", "Quantity", "Real", "Weights",
+__all__ = ["MICROSOFT", "READERS", "Constant", "Function", "Operator", "Pair", "Pending", "Quantity", "Real", "Weights",
            "check_opset", "check_schema", "reads"]  # fmt: skip
 
 MICROSOFT = "com.microsoft"
@@ -76,6 +76,13 @@ class Function(NamedTuple):
     floats: np.ndarray
 
 
+class Pair(NamedTuple):
+    """Floats that are a function of two tensors, element by element: float32 [256, 256], by the bytes of both."""
+
+    names: tuple
+    floats: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Pending:
     """Floats that an operator would give, until a QuantizeLinear says which integers they become.
@@ -96,6 +103,8 @@ class Pending:
         Adds a bias to a product: takes an Add and the number of its constant input, returns the Pending.
     function : Function or None
         The clamped floats as a function of one tensor.
+    pair : Pair or None
+        The clamped floats as a function of two tensors.
     """
 
     node: object
@@ -107,6 +116,7 @@ class Pending:
     floats: object = None
     biased: object = None
     function: Function | None = None
+    pair: Pair | None = None
 
 
 _BYTES = ("uint8", "int8")

@@ -212,9 +212,12 @@ class Reading:
         """Makes the output of a node ``value``, a Pending, with its floats clamped."""
         least, most = (min(max(end, low), high) for end in (value.low, value.high))
         ends = np.float32(low), np.float32(high)
-        function = value.function and value.function._replace(floats=np.clip(value.function.floats, *ends))
+        function, pair = (each and each._replace(floats=np.clip(each.floats, *ends))
+                          for each in (value.function, value.pair))  # fmt: skip
         floats = value.floats and self.apply(op, value, lambda x: np.clip(x, *ends))
-        self.values[op.output] = replace(value, low=least, high=most, biased=None, function=function, floats=floats)
+        self.values[op.output] = replace(
+            value, low=least, high=most, biased=None, function=function, pair=pair, floats=floats
+        )
 
     def graph(self, inputs, outputs):
         """The Graph of all nodes so far."""

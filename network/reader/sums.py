@@ -6,13 +6,13 @@ import numpy as np
 
 from ..arithmetic import add as sum_of
 from ..arithmetic import limits, multiply, numbers, product_scale, sum_constants
-from ..attributes import Add, Mul, Reshape, Take
-from .elements import binary, bytes_in_common
+from ..attributes import Add, Mul
 from .layout import operand
 from .operator import MICROSOFT, Constant, Pending, Quantity, reads
 from .reading import own_quantity
+from .tables import binary, bytes_in_common, repeated
 
-__all__ = ["repeated", "sum_of_two"]
+__all__ = ["sum_of_two"]
 
 _FINITE = "its scales give a factor that binary32 does not hold"
 
@@ -114,7 +114,7 @@ def _terms(op, reading):
             if value.scale is None:
                 return None
             terms.append(_constant(op, op.real_weights(index)))
-        elif isinstance(value, Pending) and own_quantity(value) is None and value.function is not None:
+        elif isinstance(value, Pending) and own_quantity(value) is None and (value.function or value.pair):
             return None
         else:
             real = op.real(index)
@@ -195,20 +195,3 @@ def _operands(op, reading, terms, output, shape):
     if terms[1].is_constant:
         return name, reading.give_constant(f"{output}.constant", np.broadcast_to(operand.reshape(given), wanted))
     return name, repeated(op, reading, operand, wanted)
-
-
-def repeated(op, reading, name, shape):
-    """The name of a tensor like ``name``, with dimensions of one element repeated so that it is of ``shape``."""
-    given = reading.shape(name)
-    wide = (1,) * (len(shape) - len(given)) + tuple(given)
-    if wide != tuple(given):
-        reshaped = reading.fresh(f"{op.output}.operand")
-        reading.emit(op, (name,), reshaped, Reshape(wide), wide, reading.type_of(name))
-        name = reshaped
-    if wide != tuple(shape):
-        repeated = reading.fresh(f"{op.output}.repeated")
-        indices = tuple(np.zeros(size, int) if one == 1 else np.arange(size)
-                        for one, size in zip(wide, shape, strict=True))  # fmt: skip
-        reading.emit(op, (name,), repeated, Take(indices), shape, reading.type_of(name))
-        name = repeated
-    return name

@@ -65,6 +65,43 @@ def test_few_results_of_a_normalisation_of_channels_differ_by_one(dtype, shape):
     np.testing.assert_array_equal(compiled.run({"x": x})[name], ours[name])
 
 
+@pytest.mark.parametrize(("channels", "groups", "opset"), [(32, 4, 21), (30, 3, 18), (80, 8, 21), (16, 1, 21)])
+def test_few_results_of_a_normalisation_of_groups_differ_by_one(channels, groups, opset):
+    shape, zero, rng = (2, channels, 9, 7), np.uint8(128), np.random.default_rng(4)
+    form = Form(*shape, opset=opset)
+    x = (rng.normal(0, 1, shape) * rng.lognormal(0, 0.5, (1, channels, 1, 1))).astype(np.float32)
+    numbers = [1 + 0.3 * form.numbers(channels if opset > 20 else groups) for _ in range(2)]
+    y = form.node("GroupNormalization", form.both("x", np.float32(np.abs(x).max() / 127), zero), *numbers,
+                  num_groups=groups)  # fmt: skip
+    name = form.quantise(y, np.float32(0.04), zero)
+    model = form.model(name)
+    graph = read_model(model)
+    ours, theirs = evaluate(graph, x), run_witness(model, graph, {"x": x}, [name])
+    difference = np.abs(ours[name].astype(int) - theirs[name])
+    print(f"{np.count_nonzero(difference)} of {difference.size} values differ")
+    assert difference.max() <= 1 and np.count_nonzero(difference) <= 0.005 * difference.size
+    np.testing.assert_array_equal(network.compile(graph).run({"x": x})[name], ours[name])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8"])
+@pytest.mark.parametrize("last", ["Div", "Reciprocal"])
+def test_the_root_of_the_mean_square_in_parts(check_model, dtype, last):
+    """As torch writes it, with what ONNX Runtime quantises of it: not the squares, and not the root."""
+    form, (x, *quantity) = Form(ROWS, COLUMNS), features(dtype, 3)
+    least, steps = np.dtype(dtype).type(np.iinfo(dtype).min), np.float32([0.02, 0.03, 0.04])
+    floats = form.both("x", *quantity)
+    means = form.node("ReduceMean", form.node("Pow", floats, np.float32(2)), axes=[-1], keepdims=1)
+    root = form.node("Sqrt", form.both(form.node("Add", form.both(means, steps[0], least), np.float32(0.01)),
+                                       steps[0], least))  # fmt: skip
+    if last == "Div":
+        y = form.node("Div", floats, root)
+    else:
+        y = form.node("Mul", floats, form.both(form.node(last, root), steps[1], least))
+    zero = np.dtype(dtype).type(int(least) + 128)
+    y = form.node("Mul", form.both(y, steps[2], zero), form.weights(COLUMNS)[0])
+    check_model(form.model(form.quantise(y, steps[1], zero)), {"x": x}, presets=("default",))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("share", [256, 255, 300])
 def test_a_softmax_before_products_is_equal(agree, dtype, share):

@@ -77,6 +77,11 @@ def _instance_normalization(form, kind, **attributes):
     return _of_floats(form, kind, *np.float32([[1, 2, -1, 0.5], [0, 1, 2, 3]]), **attributes)
 
 
+def _group_normalization(form, kind, **attributes):
+    numbers = np.float32([[1, 2, -1, 0.5], [0, 1, 2, 3]])[:, : 4 if form.opset >= 21 else attributes["num_groups"]]
+    return _of_floats(form, kind, *numbers, **attributes)
+
+
 def _expand(form, kind, **attributes):
     return _moved(form, kind, np.int64([2, 4, 6, 5]), **attributes)
 
@@ -240,6 +245,7 @@ CASES = {
     ("", "AveragePool"): [OperatorCase(_of_floats, kernel_shape=[3, 3])],
     ("", "BatchNormalization"): [OperatorCase(_batch_normalization)],
     ("", "ConvTranspose"): [OperatorCase(_conv_transpose)],
+    ("", "GroupNormalization"): [OperatorCase(_group_normalization, num_groups=2)],
     ("", "InstanceNormalization"): [OperatorCase(_instance_normalization)],
     **{("", kind): [OperatorCase(_normalization)] for kind in ("LayerNormalization", "RMSNormalization")},
     ("", "Expand"): [OperatorCase(_expand, (1, 4, 6, 1)), OperatorCase(_on_constant(np.int64([2, 2, 3])), _VECTOR)],
@@ -327,6 +333,7 @@ VALUES = _WINDOWS | {
     "round_mode": ["up", "down", "nearest"], "saturate": [1, 0], "seed": [0, 7],
     "sparse_value": [helper.make_sparse_tensor(
         numpy_helper.from_array(np.int64([3]), "v"), numpy_helper.from_array(np.int64([1])), [2])],
+    "num_groups": [1, 2, 4],
     "split": [[2, 2], [1, 3], [1, 1]], "stash_type": [1, 10],
     "start": [0, 1, -1, 9], "starts": [[1, 0], [-2, 1]], "storage_order": _SWITCH,
     "to": [1, 2, 3, 6, 7, 10, 11], "transA": _SWITCH, "transB": _SWITCH, ("", "Pad", "value"): [0.0, 0.7],

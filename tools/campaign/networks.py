@@ -22,7 +22,7 @@ IN_FLOATS = dict.fromkeys(
 )
 IN_FLOATS["Resize"] = 0.15  # every sixteenth sum may be halfway between two integers
 # Rows without a deviation magnify errors of floats.
-IN_FLOATS["InstanceNormalization"] = IN_FLOATS["LayerNormalization"] = 0.02
+IN_FLOATS |= dict.fromkeys(("GroupNormalization", "InstanceNormalization", "LayerNormalization"), 0.02)
 
 
 def witness_differences(model, graph, inputs):

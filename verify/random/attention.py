@@ -6,7 +6,7 @@ import numpy as np
 
 from .model import MICROSOFT
 
-__all__ = ["draw_attention", "draw_normalisation", "draw_softmax"]
+__all__ = ["draw_attention", "draw_group_normalisation", "draw_normalisation", "draw_quotient", "draw_softmax"]
 
 
 def draw_softmax(net):
@@ -32,6 +32,25 @@ def draw_normalisation(net):
         return
     numbers = [rng.uniform(-2, 2, x.shape[axis:]).astype(np.float32) for _ in range(int(rng.integers(1, 3)))]
     net.add_floats("LayerNormalization", [x], numbers, x.shape, net.scale(0.03), net.zero(), axis=axis)
+
+
+def draw_group_normalisation(net):
+    """A normalisation of groups of channels."""
+    x, rng = net.pick(rank=4), net.rng
+    if x is None or math.prod(x.shape[2:]) < 2:
+        return
+    groups = int(rng.choice([size for size in range(1, x.shape[1] + 1) if x.shape[1] % size == 0]))
+    numbers = rng.uniform(-2, 2, (2, groups)).astype(np.float32)
+    net.add_floats("GroupNormalization", [x], list(numbers), x.shape, net.scale(0.03), net.zero(), num_groups=groups)
+
+
+def draw_quotient(net):
+    """A tensor divided by a function of means of its absolute values: no node quantises the function."""
+    x = net.pick()
+    scale, least = net.scale(x.scale) * np.float32(1.01), int(np.iinfo(net.dtype).min)
+    net.add_floats("ReduceMean", [[x, "Abs"]], [np.int64([-1])], (*x.shape[:-1], 1), scale, least)
+    means = net.tensors[-1]
+    net.add_floats("Div", [x, [means, "Softplus"]], [], x.shape, net.scale(x.scale) * np.float32(1.01), net.zero())
 
 
 def draw_attention(net):

@@ -63,11 +63,19 @@ class DrawnModel:
         self._nodes.append(helper.make_node("DequantizeLinear", inputs, [name]))
 
     def add_floats(self, kind, parts, constants, shape, scale, zero, **attributes):
-        """Adds an operator on the floats of tensors, with constants as further inputs, and quantises its result."""
+        """Adds an operator on the floats of tensors, with constants as further inputs, and quantises its result.
+
+        A part may be a list of a tensor and the functions that its floats go through first.
+        """
         names = []
         for part in parts:
-            names.append(f"f{len(self._nodes)}")
-            self._nodes.append(helper.make_node("DequantizeLinear", self.of(part), names[-1:]))
+            tensor, *functions = part if isinstance(part, list) else [part]
+            name, inputs = "", self.of(tensor)
+            for function in ("DequantizeLinear", *functions):
+                name = f"f{len(self._nodes)}"
+                self._nodes.append(helper.make_node(function, inputs, [name]))
+                inputs = [name]
+            names.append(name)
         names += [value if isinstance(value, str) else self.constant(value) for value in constants]
         result = f"f{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, names, [result], f"n{len(self._nodes)}", **attributes))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .attention import draw_attention, draw_normalisation, draw_softmax
+from .attention import draw_attention, draw_group_normalisation, draw_normalisation, draw_quotient, draw_softmax
 from .model import MICROSOFT, DrawnModel
 
 __all__ = ["OPERATORS", "draw_inputs", "draw_network"]
@@ -292,6 +292,11 @@ def _reduce(net, kind):
     if math.prod(x.shape[axis] for axis in axes) > 256:
         return
     shape = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
+    if kind == "ReduceMean" and rng.random() < 0.4:
+        # Scales of one digit would give halves, which floats of ONNX Runtime round either way.
+        scale = net.scale(x.scale) * np.float32(1.01)
+        net.add_floats(kind, [[x, "Abs"]], [np.int64(axes)], shape, scale, net.zero())
+        return
     net.add_floats(kind, [x], [np.int64(axes)], shape, net.scale(x.scale), net.zero())
 
 
@@ -332,7 +337,8 @@ OPERATORS = {
     "QLinearSoftmax": draw_softmax,
     "LayerNormalization": draw_normalisation,
 }
-_BLOCKS = {"attention": draw_attention}
+#: Several nodes, or what no kernel of a small engine computes.
+_BLOCKS = {"attention": draw_attention, "groups": draw_group_normalisation, "quotient": draw_quotient}
 
 
 def _parts(net):
