@@ -129,7 +129,7 @@ class Schedule:
     def _ready(self, name):
         """When the next step of a stream can be handed over; None if it waits for what has not been handed over."""
         step, *needs = self._steps[name][self._counts[name]]
-        kinds = {"load": ("conv", "weights", "pe", "store", "written"), "conv": ("load", "pe"), "pe": ("load",),
+        kinds = {"load": ("conv", "weights", "pe", "store", "written", "load"), "conv": ("load", "pe"), "pe": ("load",),
                  "store": ("conv", "load", "pe"), "meet": ("load", "store")}[name]  # fmt: skip
         needs = dict(zip(kinds, needs, strict=True))
         others = self._others(name, step)
@@ -137,7 +137,7 @@ class Schedule:
             return None
         if name == "load":
             needs["store"] = max(needs["store"], needs.pop("written"))
-            needs["load"] = self._before(step)
+            needs["load"] = *needs["load"], *self._before(step)
         elif name == "conv":
             needs["conv"] = self._counts["conv"] - JOBS
         counts = self._counts | {"weights": self._counts["conv"]}
@@ -239,12 +239,13 @@ class Schedule:
         self._add(Signal(TOKEN, SCRATCH, barrier, self.together.everyone))
         self.together.meet(step.number, self.core, max(self.cycles, self._free["queue"]) + _SIGNAL_CYCLES)
 
-    def _load(self, step, jobs, weights, calls, read, written):
+    def _load(self, step, jobs, weights, calls, read, written, landed):
         number = self._counts["load"]
         if not isinstance(step, Fence):
             self._wait_for_cores(step.met)
         cast = cast_of(step)
         self._wait_for_loads(self._before(step))
+        self._wait_for_loads(landed)
         issued = self._issued[cast and cast.group]
         issued.append(number)
         self._wait("conv", jobs)

@@ -245,9 +245,10 @@ class Streams:
 
     Attributes
     ----------
-    loads : list of (Load or Fence, jobs, weights, calls, read, written)
+    loads : list of (Load or Fence, jobs, weights, calls, read, written, landed)
         The last jobs that touch the destination, the last jobs that signal when they have read weights there, the last
-        call that touches it, the store that reads it, the store that writes the source; -1 for none.
+        call that touches it, the store that reads it, the store that writes the source; -1 for none. And a tuple of the
+        last loads of other orders to the destination: nobody has waited for them if the core had no use for them.
     jobs : list of (Jobs, loads, calls)
         The last loads that must have landed before, a tuple with at most one of each order (:func:`order_of`). And the
         last call that must have ended.
@@ -289,11 +290,13 @@ def streams_of(steps, smem_bytes, gmem_bytes, core=0):
     for step in steps:
         if isinstance(step, Load):
             # What another core brings is not read by this one.
-            sources = far_blocks(step) if order_of(step, core) == _NONE else []
+            order = order_of(step, core)
+            sources = far_blocks(step) if order == _NONE else []
             targets = _near((each.near, each.near + each.size) for each in step.transfers)
             jobs_there = max(used.last(targets), written_near.last(targets))
+            others = tuple(number for number in landed.last(targets) if order_of(loads[number][0], core) != order)
             loads.append((step, jobs_there, read_early.last(targets), called.last(targets), stored.last(targets),
-                          written_far.last(sources)))  # fmt: skip
+                          written_far.last(sources), others))  # fmt: skip
             landed.touch(targets, len(loads) - 1)
             fetched.touch(sources, len(loads) - 1)
         elif isinstance(step, Jobs):
@@ -373,6 +376,6 @@ def _fence(store, loads, fences, layer):
     """The first fence for ``store`` or a later store, as the number of a load; a new one if there is none."""
     index = bisect_left(fences, store, key=lambda fence: fence[0])
     if index == len(fences):
-        loads.append((Fence(store, layer), _NONE, _NONE, _NONE, store, _NONE))
+        loads.append((Fence(store, layer), _NONE, _NONE, _NONE, store, _NONE, ()))
         fences.append((store, len(loads) - 1))
     return fences[index][1]
