@@ -1,8 +1,9 @@
 """Networks on two cores of the RTL: all of global memory is what golden leaves; what stops one core stops both.
 
-The model is that of test_programs.py.
+The model is that of test_programs.py; four cores are simulated with LONG=1.
 """
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from tilewright.network import ModelError
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.failures import ProgramStoppedError
 from tilewright.network.machine import MACHINES
+from tilewright.network.plan.instructions import Command
 from tilewright.network.reader import read_model
 from tilewright.network.rtl import measure_layers, measured, run_cores, run_on
 from tilewright.sim.session.cluster import ClusterSession
@@ -56,6 +58,28 @@ def test_random_networks(session, seeds, least):
         np.testing.assert_array_equal(data, compiled.run_golden(inputs), err_msg=str(seed))
         ran += 1
     assert ran >= least
+
+
+@pytest.mark.long
+def test_four_cores():
+    """Multicasts to some of the cores, which several of them issue."""
+    with ClusterSession(params=replace(PARAMS, cores=4), memory_bytes=BYTES, patience=300_000) as session:
+        groups = set()
+        for seed in range(300, 330):
+            rng = np.random.default_rng([29, seed])
+            graph = read_model(draw_network(rng))
+            inputs = draw_inputs(rng, graph)
+            with suppress(ModelError):
+                machine = replace(MACHINE, cores=4, smem_bytes=(16, 8)[seed // 2 % 2] * 1024)
+                compiled = network.compile(graph, machine)
+                memory = compiled.memory(inputs)
+                session.configure(latency=(2, 20, 100)[seed % 3], stall=0.3 if seed % 4 == 0 else 0.0, seed=seed)
+                data, run = run_on(session, compiled, memory)
+                assert (run.violations, run.late) == ((), ()), seed
+                np.testing.assert_array_equal(data, compiled.run_golden(inputs), err_msg=str(seed))
+                groups |= {each.cores for schedule in compiled.plan.schedules for each in schedule.instructions
+                           if isinstance(each, Command)}  # fmt: skip
+        assert {0b0011, 0b0101, 0b1010, 0b1100, 0b1111} < groups
 
 
 def residual():
