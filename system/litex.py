@@ -60,16 +60,18 @@ class TilewrightCore(LiteXModule):
 
     def _ports(self, component):
         """The connections of an instance: buses, interrupt, clock; all other inputs are 0."""
-        signals = {"irq": self.ev.core.trigger}
+        signals = {"clk": ClockSignal(), "rst": ResetSignal(), "irq": self.ev.core.trigger}
         for prefix, bus in (("m_axi", self.memory), ("s_axil", self.registers)):
             for channel in _CHANNELS:
                 for name, signal in _signals(getattr(bus, channel)):
                     signals[f"{prefix}_{channel}{name}"] = signal
-        ports = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        ports = {}
         for port in ports_of(component):
             signal = signals.get(port.name)
             if port.is_input:
-                ports[f"i_{port.name}"] = Signal(port.width) if signal is None else signal[: port.width]
+                driver = Signal(port.width) if signal is None else signal
+                # Clock and reset have no slices.
+                ports[f"i_{port.name}"] = driver if port.name in ("clk", "rst") else driver[: port.width]
             else:
                 ports[f"o_{port.name}"] = output = Signal(port.width)
                 if signal is not None:

@@ -42,6 +42,10 @@ def test_litex_makes_a_system_with_a_core(tmp_path, monkeypatch):
     }
     assert core.register_bytes == soc.bus.regions["tilewright"].size
 
+    # The core runs with the system: an input that nothing drives is no error to Verilator.
+    instance = re.search(r"^tw_core tw_core\(.*?^\);", (tmp_path / "soc.v").read_text(), re.MULTILINE | re.DOTALL)[0]
+    assert re.search(r"\.clk +\(sys_clk\w*\)", instance) and re.search(r"\.rst +\(sys_rst\)", instance)
+
     root = verilator_root()
     sources = [str(name) for name, *_ in platform.sources]
     command = [root / "bin/verilator_bin", "--lint-only", "-Wno-fatal", "--top-module", "soc", tmp_path / "soc.v"]
