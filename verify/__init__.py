@@ -1,1 +1,1 @@
-"""Verification: random cases, comparison with golden, coverage, proofs, mutants, models for the Python simulator."""
+"""Verification: random cases, comparison with golden, coverage, proofs, models for the Python simulator."""

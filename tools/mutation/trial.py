@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import sys
+import time
 import traceback
 from itertools import pairwise
 from pathlib import Path
@@ -124,9 +125,13 @@ class Trial:
             finally:
                 os._exit(0)
         os.close(writer)
-        # The alarm in the copy does not end what does not return to Python.
-        if not select.select([reader], [], [], _PATIENCE + 60)[0]:
-            os.kill(child, signal.SIGKILL)
+        # The alarm in the copy does not end what does not return to Python; nobody waits for us without a parent.
+        end, parent = time.monotonic() + _PATIENCE + 60, os.getppid()
+        while not select.select([reader], [], [], 1)[0]:
+            if time.monotonic() > end or os.getppid() != parent:
+                os.kill(child, signal.SIGKILL)
+            if os.getppid() != parent:
+                sys.exit("the process that asked for this has ended")
         with os.fdopen(reader) as file:
             text = file.read()
         _, status = os.waitpid(child, 0)

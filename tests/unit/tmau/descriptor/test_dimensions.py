@@ -1,9 +1,10 @@
 """Dimensions of a descriptor, one a cycle: each three times, each in its place."""
 
 import pytest
+from amaranth.hdl import Module
 
 from tilewright.golden import TensorMap
-from tilewright.hw.tmau.descriptor.dimensions import DimensionReader
+from tilewright.hw.tmau.descriptor.dimensions import DimensionReader, Extent
 from tilewright.verify.pysim.simulate import elaborated, simulate
 
 CONV = {"element": "f16", "mode": "im2col", "channels": 8, "pixels": 10}
@@ -76,3 +77,34 @@ def test_three_passes(name):
         assert (item.lower, item.upper) == (lower.get(places[d], 0), upper.get(places[d], 0))
         if tmap is TILE:
             assert item.box == [15, 8, 4, 0, 0][d]
+
+
+FAR = TensorMap(element="f32", size=(64, 1 << 20, 9), stride=(1 << 30, (1 << 40) - 16), box=(16, 9, 5))
+
+
+def test_address_of_the_last_byte():
+    """For units of 1 to 32 bytes, one descriptor after another."""
+    m = Module()
+    m.submodules.reader, m.submodules.extent = reader, extent = DimensionReader(), Extent()
+    m.d.comb += [
+        extent.dimension.eq(reader.dimension),
+        extent.unit_log2.eq(reader.unit_log2),
+        extent.address.eq(reader.raw.address),
+    ]
+
+    async def run(ctx):
+        for number, tmap in enumerate([TILE, FAR] * 6):
+            unit = number % 6
+            ctx.set(reader.raw.as_value(), int.from_bytes(tmap.pack(), "little"))
+            ctx.set(reader.raw.address, address := 0x1234_5678_9000 + number)
+            ctx.set(reader.unit_log2, unit)
+            ctx.set(reader.start, 1)
+            await ctx.tick()
+            ctx.set(reader.start, 0)
+            await ctx.tick().repeat(17)
+            steps = zip(tmap.size, [1 << unit, *tmap.stride], strict=True)
+            assert (
+                ctx.get(extent.last) == address + sum((size - 1) * stride for size, stride in steps) + (1 << unit) - 1
+            )
+
+    simulate(m, run)

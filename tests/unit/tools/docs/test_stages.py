@@ -87,12 +87,14 @@ def test_isolation_is_proved_or_not():
 
 
 def test_mutants_of_both_judges():
-    rows = {"tmau": {"mutants": 5, "killed": 5}, "lib": {"mutants": 5, "killed": 4}}
-    record("mutation-together", mutants=10, killed=9, rows=rows)
-    assert "9 of 10 mutants killed | **met** | **met**" in row(6)
-    rows["lib"]["killed"] = 3
-    record("mutation-together", mutants=10, killed=9, rows=rows)
-    assert "9 of 10 mutants killed | **met** | open" in row(6)
+    rows = {"tmau": {"mutants": 1500, "killed": 1500}, "lib": {"mutants": 500, "killed": 400}}
+    record("mutation-together", mutants=2000, killed=1900, rows=rows)
+    assert "1,900 of 2,000 mutants killed | **met** | **met**" in row(6)
+    record("mutation-together", mutants=1999, killed=1900, rows=rows)
+    assert "1,900 of 1,999 mutants killed | **met** | open" in row(6), "too few"
+    rows["lib"]["killed"] = 399
+    record("mutation-together", mutants=2000, killed=1899, rows=rows)
+    assert "1,899 of 2,000 mutants killed | **met** | open" in row(6), "a block below 80 %"
     record("mutation-properties", mutants=10, killed=7)
     assert "7 of 10 mutants killed | **met** | open" in row(7)
 
