@@ -16,7 +16,7 @@ def test_random_networks(kind, agree):
     values = 0
     for seed in range(NETWORKS):
         print(f"seed {seed}")
-        model = draw_network(np.random.default_rng(seed), dtype=kind, small_weights=kind == "int8")
+        model = draw_network(np.random.default_rng(seed), dtype=kind, small_weights=kind == "int8", large=True)
         values += sum(value.size for value in agree(model, seed=seed)[1].values())
     record(f"network-random-{kind}", networks=NETWORKS, values=values)
 

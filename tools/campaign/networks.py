@@ -90,7 +90,7 @@ def try_networks(preset, seed, count, coverage):
         rng = np.random.default_rng([seed, number])
         kind = ("uint8", "int8")[number % 2]
         # int8 by int8 of ONNX Runtime saturates on x86 without VNNI.
-        model = draw_network(rng, dtype=kind, small_weights=kind == "int8" and not has_exact_kernels())
+        model = draw_network(rng, dtype=kind, small_weights=kind == "int8" and not has_exact_kernels(), large=True)
         graph = read_model(model)
         inputs = draw_inputs(rng, graph)
         wrong, _ = witness_differences(model, graph, inputs)

@@ -337,8 +337,9 @@ OPERATORS = {
     "QLinearSoftmax": draw_softmax,
     "LayerNormalization": draw_normalisation,
 }
-#: Several nodes, or what no kernel of a small engine computes.
-_BLOCKS = {"attention": draw_attention, "groups": draw_group_normalisation, "quotient": draw_quotient}
+_BLOCKS = {"attention": draw_attention}
+#: What kernels of small engines do not compute.
+_LARGE = {"groups": draw_group_normalisation, "quotient": draw_quotient}
 
 
 def _parts(net):
@@ -394,7 +395,7 @@ def _windows(rng, size, *, dilated=True, pool=True, ceil=False):
 _OFTEN = ("QLinearConv",) * 5 + ("QLinearAdd", "LayerNormalization", *_BLOCKS)
 
 
-def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=False, size=13, channels=8):
+def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=False, size=13, channels=8, large=False):
     """A model.
 
     Parameters
@@ -410,6 +411,8 @@ def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=Fal
         See ``DrawnModel``.
     size, channels : int
         Exclusive limits of rows and columns, and of channels, of the input.
+    large : bool
+        Also layers that need an engine with room for large kernels.
 
     Returns
     -------
@@ -425,8 +428,9 @@ def draw_network(rng, layers=None, *, dtype=None, floats=None, small_weights=Fal
     else:
         net.give("x", shape, scale, zero)
     wanted = len(net.tensors) + (layers or int(rng.integers(2, 9)))
+    more = _LARGE if large else {}
     while len(net.tensors) < wanted:
-        (OPERATORS | _BLOCKS)[str(rng.choice([*OPERATORS, *_OFTEN]))](net)
+        (OPERATORS | _BLOCKS | more)[str(rng.choice([*OPERATORS, *_OFTEN, *more]))](net)
     last = net.tensors[-1]
     outputs = [(last.name, dtype, last.shape)]
     if floats:

@@ -29,7 +29,7 @@ def test_random_networks(preset, count, check_program):
     ran = 0
     for seed in range(count):
         rng = np.random.default_rng(seed)
-        graph = read_model(draw_network(rng))
+        graph = read_model(draw_network(rng, large=preset in ("default", "full")))
         inputs = draw_inputs(rng, graph)
         try:
             check_program(graph, preset, inputs, every_tensor=bool(seed & 1))
