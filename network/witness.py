@@ -79,6 +79,8 @@ class Witness:
         if not plain:
             _separate_initialisers(changed)
         try:
+            if not plain and any(node.kind == "MatMul" for node in large):
+                raise _LacksKernelError  # exact kernels have constant weights
             self._session, optimised = _session(changed, plain)
         except _LacksKernelError:
             raise HostError(

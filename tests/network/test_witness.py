@@ -117,6 +117,22 @@ def test_saturation_is_said_with_its_values(monkeypatch):
         Witness(model, read_model(model), ["y"])
 
 
+def test_products_of_computed_matrices_may_saturate(monkeypatch):
+    """Exact kernels have constant weights: without VNNI all products by a computed int8 matrix are in doubt."""
+    monkeypatch.setattr(witness, "has_exact_kernels", lambda: False)
+    constants = {"s": np.float32(0.05), "u": np.uint8(9), "i": np.int8(-3)}
+    graph = helper.make_graph(
+        [helper.make_node("QLinearMatMul", ["x", "s", "u", "k", "s", "i", "s", "u"], ["y"])], "product",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, (4, 8)),
+         helper.make_tensor_value_info("k", TensorProto.INT8, (8, 3))],
+        [helper.make_tensor_value_info("y", TensorProto.UINT8, (4, 3))],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    with pytest.raises(HostError, match=r" 1 layers with 12 values may saturate$"):
+        Witness(model, read_model(model), ["y"])
+
+
 def test_a_model_that_is_refused_is_said():
     model = convolutions(np.uint8)
     graph = read_model(model)
