@@ -13,7 +13,6 @@ from tilewright.spec.arithmetic import FUNCTIONS
 from tilewright.spec.pe import INSTRUCTIONS, Operation
 
 from ..arithmetic import limits
-from .short_norm import rows_of_thread, short_norm
 
 __all__ = [
     "Blocks", "Chunks", "Constant", "Kernel", "Operand", "Result", "Table", "UnfitError", "engine_of", "fitting",
@@ -57,10 +56,9 @@ class Chunks(NamedTuple):
 
 
 class Blocks(NamedTuple):
-    """An argument: how many blocks of ``rows`` rows there are, and ``more``."""
+    """An argument: how many blocks of ``rows`` rows there are."""
 
     rows: int
-    more: int = 0
 
 
 class UnfitError(ValueError):
@@ -106,10 +104,6 @@ class Kernel:
         The same: the type of source 0.
     index : int
         Where its instructions begin in instruction memory.
-    least_rows : int
-        Rows of a call that are worth while; those that are computed at once if it is not given.
-    start_cycles : int
-        Expected cycles of a call before the first block.
     """
 
     name: str
@@ -128,18 +122,14 @@ class Kernel:
     images: int = 1
     dtype: str = ""
     index: int = 0
-    least_rows: int = 0
-    start_cycles: int = 0
 
     def __post_init__(self):
         if not self.group:
             object.__setattr__(self, "group", self.columns)
-        if not self.least_rows:
-            object.__setattr__(self, "least_rows", self.block_rows)
 
     def cycles(self, rows):
         """Expected cycles of a call for some rows."""
-        return _CALL_CYCLES + self.start_cycles + -(-rows // self.block_rows) * self.block_cycles
+        return _CALL_CYCLES + -(-rows // self.block_rows) * self.block_cycles
 
 
 #: Cycles from the word of a call to the first instruction of a block, and from the last one to the end.
@@ -148,8 +138,6 @@ _CALL_CYCLES = 60
 _FAST_COLUMNS, _FAST_REGISTERS = 16, 97
 #: Cycles of an element in a kernel that computes one at a time, for all threads.
 _SLOW_SOFTMAX, _SLOW_NORMALISATION = 210, 240
-#: Blocks of a call of the kernel for short rows, which computes one more.
-_SHORT_BLOCKS = 4
 #: Elements of a row whose squares, 255² at most, have a sum of 31 bits.
 _LONGEST = (1 << 31) // 255**2
 #: Numbers that a quotient of the short division has at most.
@@ -192,16 +180,7 @@ def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
     words = np.array([number & 0xFFFFFFFF for number in numbers], np.uint32)
     constants = (node.gain.view(np.uint32), node.shift.view(np.uint32), words)
     common = (Operand(0, x_dtype), Result(x_dtype), Constant(0), Constant(1), Constant(2))
-    lookup, code, own = (), None, rows_of_thread(width, pe.regs) if "lookup" in pe.units else 0
-    table = np.arange(256, dtype=np.uint8).view(x_dtype).astype(np.float32) - np.float32(node.x_zero)
-    table = tuple(np.resize(table.view(np.uint32), pe.lookup_words).tolist())
-    if own:
-        code, cycles = short_norm(width, threads, own, x_dtype, y_dtype)
-        if len(code) <= pe.kernel_words:
-            rows, arguments = own * threads, (*common, Blocks(own * threads, 1))
-            return fitting(Kernel("layer_norm_short", code, table, constants, arguments, width, (1, 1), rows, cycles,
-                                  least_rows=_SHORT_BLOCKS * rows, start_cycles=cycles + 4 * width), pe)  # fmt: skip
-        code = None
+    lookup, code = (), None
     if pe.regs >= _FAST_REGISTERS and "lookup" in pe.units:
         variant = {"u": "u" if y_dtype == "uint8" else "", "x": "u" if x_dtype == "uint8" else "s"}
         code = _code("layer_norm", variant, pe)
@@ -211,7 +190,8 @@ def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
             (*common, Blocks(2 * threads), -(-width // 32), -(-width // 16)),
             2 * threads,
         )
-        lookup = table
+        table = np.arange(256, dtype=np.uint8).view(x_dtype).astype(np.float32) - np.float32(node.x_zero)
+        lookup = tuple(np.resize(table.view(np.uint32), pe.lookup_words).tolist())
         cycles = 455 + 58 * arguments[-2] + 200 * arguments[-1]
     else:
         name, rows = "layer_norm_any", threads

@@ -133,7 +133,7 @@ def _row_bytes(kernel):
 def least_bytes(layer):
     """Bytes of shared memory that a layer needs for one band of as many rows as its kernel computes at once."""
     first, last = KernelImage(layer.kernel).constants
-    rows = min(layer.kernel.least_rows, 1 << log2_of(layer.kernel.rows), _MOST)
+    rows = min(layer.kernel.block_rows, 1 << log2_of(layer.kernel.rows))
     return last - first + rows * sum(_row_bytes(layer.kernel))
 
 
@@ -154,10 +154,10 @@ def _sizes(layer, room, pages, cores):
         sentence = f"rows of {kernel.group} bytes are {needed} pages, and the processing engine has {pages}"
         raise node_error(layer.name, layer.operator, sentence)
     most = min(1 << log2_of(ceil(kernel.rows / cores)), _MOST)
-    wanted = min(max(kernel.least_rows, 1 << log2_of(ceil(_ENOUGH / row_bytes))), most)
+    wanted = min(max(kernel.block_rows, 1 << log2_of(ceil(_ENOUGH / row_bytes))), most)
     for depth in (_DEPTH, 2, 1):
         fits = room // (depth * row_bytes)
-        if fits >= min(kernel.least_rows, most) or (depth == 1 and fits > 0):
+        if fits >= min(kernel.block_rows, most) or (depth == 1 and fits > 0):
             return min(1 << fits.bit_length() - 1, wanted), depth
     sentence = f"a row of {kernel.group} bytes does not fit {room} bytes of shared memory"
     raise node_error(layer.name, layer.operator, sentence)
@@ -199,4 +199,4 @@ def _argument(argument, segment, constants, own, column, columns, rows):
         return Segment("uint8", (256, 256), (constants + own.offsets[argument.number],), (8, 8))
     if isinstance(argument, Chunks):
         return ceil(columns / argument.columns)
-    return ceil(rows / argument.rows) + argument.more if isinstance(argument, Blocks) else argument
+    return ceil(rows / argument.rows) if isinstance(argument, Blocks) else argument
