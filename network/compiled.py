@@ -12,6 +12,7 @@ from tilewright.progress import report, work
 from tilewright.spec.cluster import MOST_CORES
 
 from .arithmetic import quantise
+from .barriers import barriers_of_cores
 from .evaluation import check_inputs, compute
 from .failures import check_records
 from .graph import Graph, ModelError, needed
@@ -20,7 +21,6 @@ from .lower.lowering import lower
 from .lower.rows import lacks_kernel
 from .machine import MACHINES, Machine
 from .plan.explanation import explain
-from .plan.instructions import MEETINGS
 from .plan.plan import make_plan
 from .words import memory_image, starts_of, words_of
 
@@ -206,7 +206,7 @@ class Compiled:
 def shared_memory(machine):
     """Shared memory of a core before its program, a uint8 array: in a cluster the barriers of meetings are ready."""
     smem = np.zeros(machine.smem_bytes, np.uint8)
-    for address in range(MEETINGS.start, machine.barriers, 8):
+    for address in barriers_of_cores(machine.cores):
         Barrier(pending=1, expected=1).write(smem, address)
     return smem
 

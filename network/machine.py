@@ -7,6 +7,7 @@ from tilewright.golden import CONV_PRESETS, ConvParams, PeSizes
 from tilewright.golden.arguments import instance, integer, power_of_two, truth
 from tilewright.spec.cluster import MOST_CORES
 
+from .barriers import barriers_of_cores
 from .lower.places import LINE, padded
 
 __all__ = ["MACHINES", "Machine", "machine_of", "machine_of_core"]
@@ -69,19 +70,9 @@ class Machine:
             raise ValueError(f"networks are computed in bytes: conv.types must have 'i8', not {self.conv.types!r}")
 
     @property
-    def groups(self):
-        """Groups of cores that may have multicasts of their own."""
-        return min((1 << self.cores) - self.cores - 1, _MOST_GROUPS)
-
-    @property
-    def barriers(self):
-        """Where barriers end in shared memory: of meetings, and of multicasts of each group."""
-        return 0 if self.cores == 1 else _MEETINGS_END + _GROUP_BYTES * self.groups
-
-    @property
     def reserved(self):
         """Bytes at the beginning of shared memory in which no buffer may lie: barriers, and what fences load."""
-        return padded(max(self.barriers, LINE), LINE)
+        return padded(barriers_of_cores(self.cores).stop, LINE)
 
     @property
     def shared(self):
@@ -94,8 +85,6 @@ class Machine:
         return self.cores * self.conv.peak
 
 
-#: The most groups of cores with multicasts, bytes of the barriers of one, and where those of meetings end.
-_MOST_GROUPS, _GROUP_BYTES, _MEETINGS_END = 12, 64, 160
 _UNIT = PeSizes(4, 32, segments=8, pages=32, kernel_words=64, lookup_words=256)
 _ECP5 = PeSizes(8, 128, segments=8, pages=64, types=("i8", "i16"), units=("alu", "div", "lookup"))
 _LEAN = PeSizes(types=("i8", "i16"), units=())

@@ -1,27 +1,11 @@
-"""The instructions of a program, and where its barriers lie in shared memory (docs/network.md, "The program")."""
+"""The instructions of a program (docs/network.md, "The program")."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..lower.places import BLOCK
 from .steps import Transfer
 
-__all__ = [
-    "JOBS", "LOADS", "MEETINGS", "SCRATCH", "TOKEN", "TURNS", "Barrier", "Command", "Commit", "Hold", "Instructions",
-    "Job", "KernelCall", "Signal", "Span", "WaitKernels", "cast_barrier", "job_barrier", "load_barrier",
-    "ready_barrier",
-]  # fmt: skip
-
-#: Barriers of loads, and pairs of barriers of jobs: of their ends, and of when their weights have been read. They lie
-#: one after the other from address 0 of shared memory on; then the block that fences load.
-LOADS, JOBS = 8, 3
-SCRATCH = 8 * (LOADS + 2 * JOBS)
-#: In a cluster: 16 bytes that are copied to signal to cores, then barriers of meetings, then for each group of cores
-#: those of cores that are ready for a multicast, and of multicasts. Each kind takes turns. All must be ready for one
-#: arrival before any program starts.
-TOKEN = SCRATCH + BLOCK
-MEETINGS = range(TOKEN + BLOCK, TOKEN + BLOCK + 16, 8)
-TURNS = 4
+__all__ = ["Barrier", "Command", "Commit", "Hold", "Instructions", "Job", "KernelCall", "Signal", "Span", "WaitKernels"]
 
 
 class Barrier(NamedTuple):
@@ -117,26 +101,3 @@ class Span:
     end: int
     words: int = 0
     receivers: int = 1
-
-
-def ready_barrier(cast):
-    """Where the first core of a group counts others that are ready for a multicast.
-
-    A core is not ready for a multicast before it has got the one that had the same barrier.
-    """
-    return MEETINGS.stop + 8 * (2 * TURNS * cast.group + cast.turn % TURNS)
-
-
-def cast_barrier(cast):
-    """Where the barrier of a multicast lies in each core of its group."""
-    return ready_barrier(cast) + 8 * TURNS
-
-
-def load_barrier(place):
-    """Where the barrier of a load for this core alone lies."""
-    return 8 * (place % LOADS)
-
-
-def job_barrier(number):
-    """Where the first of a job's pair of barriers lies."""
-    return 8 * (LOADS + 2 * (number % JOBS))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tilewright.spec import DESCRIPTOR
 
+from ..barriers import groups_of
 from ..graph import ModelError
 from ..lower.places import LINE, Held, padded
 from .channel_steps import channel_bytes
@@ -157,12 +158,12 @@ def _make_plan(lowered, machine, kept, kernel_room):
         weights[key] = end
         end += padded(image.size, LINE)
     begin = end
-    tensors, end = _addresses(layers, _stored(lowered, inside), kept, begin, _ends(layers, kernel_room))
+    # Kernels that do not fit the room use all other memory, in turn with jobs.
+    kernels = {number for number, layer in enumerate(layers) if 0 < _kernel_bytes(layer) <= kernel_room}
+    tensors, end = _addresses(layers, _stored(lowered, inside), kept, begin, _ends(layers, kernels))
     apart = padded(end - begin, LINE) if machine.separate else 0
     end = max(end, begin + apart * machine.cores)
     of_cores = [{name: address + apart * core for name, address in tensors.items()} for core in range(machine.cores)]
-    # Kernels that do not fit the room use all other memory, in turn with jobs.
-    kernels = {number for number, layer in enumerate(layers) if 0 < _kernel_bytes(layer) <= kernel_room}
     choices = []
     for anywhere in (False, True):
         placer = Placer(machine, of_cores, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
@@ -170,7 +171,7 @@ def _make_plan(lowered, machine, kept, kernel_room):
         steps = placer.steps(layers, tiles, needed)
         points = ()
         if machine.cores > 1:
-            share_loads(steps, kernels, machine.groups)
+            share_loads(steps, kernels, groups_of(machine.cores))
             points = find_meetings(steps, end)
         if kernel_room:
             steps = interleaved(steps, kernels, end, points)
@@ -207,14 +208,12 @@ def _stored(lowered, inside):
     return list(stored.values())
 
 
-def _ends(layers, kernel_room):
-    """For each layer the last one before which it may end: a kernel with room of its own runs beside those after it."""
+def _ends(layers, kernels):
+    """For each layer the last one before which it may end: ``kernels``, with their own room, run beside those after."""
     numbers = range(len(layers))
-    if not kernel_room:
-        return numbers
     return [next((after - 1 for after in numbers[number + 1 :]
                   if any(place.name == layer.output.name for place in layers[after].brought)), number)
-            if layer.kernel else number for number, layer in enumerate(layers)]  # fmt: skip
+            if number in kernels else number for number, layer in enumerate(layers)]  # fmt: skip
 
 
 def _addresses(layers, places, kept, base, ends):

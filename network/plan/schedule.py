@@ -7,31 +7,22 @@ from math import ceil
 
 from tilewright.spec.core import WORD_BYTES
 
-from ..lower.places import BLOCK
-from .costs import HANDED, instruction_cycles, moved, transfer_cycles
-from .entries import Entries
-from .instructions import (
+from ..barriers import (
     JOBS,
     LOADS,
     MEETINGS,
     SCRATCH,
     TOKEN,
     TURNS,
-    Barrier,
-    Command,
-    Commit,
-    Hold,
-    Instructions,
-    Job,
-    KernelCall,
-    Signal,
-    Span,
-    WaitKernels,
     cast_barrier,
     job_barrier,
     load_barrier,
     ready_barrier,
 )
+from ..lower.places import BLOCK
+from .costs import HANDED, instruction_cycles, moved, transfer_cycles
+from .entries import Entries
+from .instructions import Barrier, Command, Commit, Hold, Instructions, Job, KernelCall, Signal, Span, WaitKernels
 from .steps import Fence, Segment, Transfer, cast_of, order_of
 
 __all__ = ["Schedule"]

@@ -11,10 +11,11 @@ import pytest
 
 from tilewright import network
 from tilewright.network import ModelError
+from tilewright.network.barriers import MEETINGS, TURNS
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.failures import ProgramStoppedError
 from tilewright.network.machine import MACHINES
-from tilewright.network.plan.instructions import MEETINGS, TURNS, Command, Hold, Signal
+from tilewright.network.plan.instructions import Command, Hold, Signal
 from tilewright.network.plan.shares import chunk, row_spans
 from tilewright.network.reader import read_model
 from tilewright.spec import BarrierOp
