@@ -143,7 +143,7 @@ _SMALL = 4096  # bytes; range of tensors whose contents are listed
 
 
 def random_cases(seed, count):
-    """Yields so many cases as a case file has them, but for ``expect``; a function of its arguments alone."""
+    """Yields ``count`` cases as a case file has them, but for ``expect``; equal arguments give equal cases."""
     rng, used = random.Random(seed), turns()
     for number, kind in zip(range(count), cycle(_KINDS), strict=False):
         yield Maker(rng, used).case(f"{kind}_{seed}_{number}", kind)

@@ -13,7 +13,7 @@ _CORES = (2, 2, 4, 4, 8)
 
 
 def random_cluster_cases(seed, count):
-    """Yields so many cases as a case file has them, but for ``expect``; a function of its arguments alone."""
+    """Yields ``count`` cases as a case file has them, but for ``expect``; equal arguments give equal cases."""
     rng = random.Random(f"cores {seed}")
     for entry in random_cases(f"cluster_{seed}", count):
         cores = rng.choice(_CORES)
@@ -40,7 +40,7 @@ _SHARED_REDUCTIONS = tuple((op, element) for memory, op, element in BLOCK_REDUCT
 
 
 def random_cases_of_kinds(seed, each):
-    """Yields so many cases of each of ``KINDS``, in turn, as :func:`random_cluster_cases` does."""
+    """Yields ``each`` cases of each of ``KINDS``, in turn, as :func:`random_cluster_cases` does."""
     rng, used = random.Random(f"kinds {seed}"), turns()
     for number in range(each):
         for kind in KINDS:

@@ -83,12 +83,12 @@ INSTRUCTION = _payload("instruction", ("word", 128))
 
 
 def indexed_word(bits, word_bits):
-    """``segments`` (words of 256 bits) and ``pages`` (64) of so many bits: number of the entry, and its packed word."""
+    """``segments`` (words of 256 bits) and ``pages`` (64), ``bits`` bits: number of the entry, and its packed word."""
     return _payload("indexed_word", ("index", bits - word_bits), ("word", word_bits))
 
 
 def fault(bits):
-    """``fault``, an error record of an instruction, of so many bits: two of its fields are numbers of threads."""
+    """``fault``, an error record of an instruction, ``bits`` bits: two of its fields are numbers of threads."""
     thread = (bits - 53) // 2
     threads = (("first", thread), ("last", thread))
     return _payload("fault", ("code", 4), ("number", 32), *threads, ("register", 16), ("inside", 1))

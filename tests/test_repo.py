@@ -369,7 +369,7 @@ _WRITTEN = {
     ".S", ".c", ".cpp", ".cu", ".h", ".html", ".jpg", ".json", ".ld", ".md", ".onnx", ".pe", ".py", ".svg", ".toml",
     ".v", ".xz", ".yml",
 }  # fmt: skip
-#: Those of them that lie beside the folders.
+#: Kinds that also lie in the root folder of the repository.
 _WRITTEN_IN_ROOT = {".md", ".py", ".toml"}
 
 

@@ -123,8 +123,8 @@ class Core:
     def run(self, address, words, limit=None):
         """Runs the ``words`` words at ``address``; returns the :class:`ProgramRecord`, or None if they reach their end.
 
-        It clears the error records of engines first. If ``limit`` is given, the host stops the program after so many
-        words. Raises :class:`DeadlockError`.
+        It clears the error records of engines first. The host stops the program after ``limit`` words, if given.
+        Raises :class:`DeadlockError`.
         """
         for count, step in enumerate(self.steps(address, words)):
             if count == limit:

@@ -89,7 +89,7 @@ class Kernel:
     block_rows : int
         Rows that are computed at once.
     block_cycles : int
-        Expected cycles of so many rows of ``group`` columns.
+        Expected cycles of these rows of ``group`` columns.
     group : int
         Columns that are done at once; all if it is not given.
     rows : int

@@ -39,14 +39,14 @@ def interleaved(steps, kernels, gmem_bytes, points=()):
 
 
 class _Needs:
-    """What steps of a core need of those of the other kind; kinds are whether a step is of a kernel.
+    """The steps of a core in two queues, and what each waits for in the other: key True has the steps of kernels.
 
     Attributes
     ----------
     queues : dict of bool to list
-        The steps of each kind.
+        Steps in order.
     needed : dict of bool to list of int
-        For each step the last step of the other kind that must come before; -1 for none.
+        For each step the index of the last step of the other queue that must come before it; -1 for none.
     """
 
     def __init__(self, steps, kernels, gmem_bytes, points):

@@ -28,7 +28,7 @@ __device__ __forceinline__ void arrive_expecting(uint32_t barrier, uint32_t byte
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// Makes so many arrivals at a barrier in any block of the cluster, whose address is of the cluster's window.
+// Makes `arrivals` arrivals at a barrier in any block of the cluster; its address lies in the window of the cluster.
 __device__ __forceinline__ void arrive_in_cluster(uint32_t barrier, uint32_t arrivals)
 {
     asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0], %1;" ::"r"(barrier), "r"(arrivals)

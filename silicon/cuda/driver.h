@@ -28,7 +28,7 @@ class GlobalMemory {
 public:
     static constexpr uint64_t ALIGNMENT = 2 << 20;
 
-    // Room for so many bytes. Contents are lost if that is more than there was.
+    // Room for `bytes` bytes. The contents are lost if that is more than there was.
     uint8_t* reserve(uint64_t bytes)
     {
         if (bytes > room || !allocation) {

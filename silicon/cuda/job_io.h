@@ -18,7 +18,7 @@ public:
     using std::runtime_error::runtime_error;
 };
 
-// Reads so many bytes. Returns false if the input ends before the first and that is where it may end.
+// Reads `size` bytes. Returns false if the input ends before the first and that is where it may end.
 inline bool read_bytes(void* bytes, uint64_t size, bool may_end = false)
 {
     uint8_t* next = static_cast<uint8_t*>(bytes);

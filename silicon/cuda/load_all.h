@@ -12,7 +12,7 @@
 
 namespace tilewright {
 
-// What goes into the timing program: one Timing, then so many Shapes, then the Shape that clusters share, of
+// What goes into the timing program: one Timing, then as many Shapes as it says, then the Shape that clusters share, of
 // SHARED_RANK; timing.py has the same records.
 //
 // It answers with one JSON object: the GPU, what is wrong with each job (null if nothing is), and the milliseconds of

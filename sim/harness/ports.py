@@ -99,7 +99,7 @@ def serve_bus(harness, m, axi, core, words, cores=1, cache=None):
 
 
 def serve_core(harness, m, dut, smem, cores=1):
-    """Connects all ports of a design, or of one of so many cores, but for its bus and its consumer; SmemParams."""
+    """Connects all ports of a design, or of one of ``cores`` cores, but for its bus and its consumer; SmemParams."""
     for port, serve in (("commands", _serve_commands), ("instructions", _serve_instructions), ("jobs", _serve_jobs)):
         if port in harness.drivers:
             serve(harness, m, dut)

@@ -164,7 +164,7 @@ class BaseSession:
         return statuses, Logs(self._records.entries, arrays), arrays
 
     def _advance(self, reset, cycles, drain, progress, must_finish):
-        """Lets the simulation run to the end, or for so many cycles, and returns the statuses.
+        """Lets the simulation run to the end, or for ``cycles``, and returns the statuses.
 
         If it ``must_finish``, it is given up as soon as nothing can happen any more.
         """
@@ -193,7 +193,7 @@ class BaseSession:
         return ()
 
     def _peek(self, scripts, limit):
-        """Logs of scripts that are run for so many cycles in the middle of a run that is given up."""
+        """Logs of scripts that are run for ``limit`` cycles in the middle of a run that is given up."""
         self._must_reset = False
         return self._run(scripts, after={}, limit=limit)[1]
 

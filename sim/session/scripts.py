@@ -165,7 +165,7 @@ def program_rows(program, segments, pages, params):
 
 
 def command_rows(commands, processors=1):
-    """Rows of commands for a unit with so many processors; a dictionary without a tag gets its index as one."""
+    """Rows of commands for a unit with ``processors`` processors; a dictionary without a tag gets its index as one."""
     return [command_row(command, number, processors) for number, command in enumerate(_listed("commands", commands))]
 
 
@@ -192,7 +192,7 @@ def job_rows(jobs):
 
 
 def read_rows(reads, smem_bytes):
-    """Rows of reads of the consumer from so many bytes of shared memory."""
+    """Rows of reads of the consumer from shared memory of ``smem_bytes`` bytes."""
     return [_read_row(lanes, smem_bytes) for lanes in _listed("reads", reads)]
 
 
@@ -207,7 +207,7 @@ def _read_row(lanes, smem_bytes):
 
 
 def barrier_rows(barriers, smem_bytes, most=4):
-    """Rows of operations on barriers in so many bytes of shared memory, of at most ``most`` entries."""
+    """Rows of operations on barriers in shared memory of ``smem_bytes`` bytes, of at most ``most`` entries."""
     return [_barrier_row(smem_bytes, *_entries("barriers", operation, 2, most))
             for operation in _listed("barriers", barriers)]  # fmt: skip
 
@@ -300,7 +300,7 @@ def _register_row(address, *word):
 
 
 def _shared_address(what, address, smem_bytes):
-    """An address that the ports of so many bytes of shared memory can hold."""
+    """An address that the ports of shared memory of ``smem_bytes`` bytes can hold."""
     if integer(what, address, 0) >= smem_bytes:
         raise ValueError(f"{what} must lie in the {smem_bytes} bytes of shared memory, not at {int(address):#x}")
     return int(address)

@@ -66,7 +66,7 @@ def waits_of_program(session, peek, registers, suffix=""):
     ----------
     session : Session
     peek : callable
-        Runs scripts without a reset, for so many cycles; returns the logs.
+        Runs scripts without a reset, up to a limit of cycles; returns the logs.
     registers : RegisterMap
     suffix : str
         Of the ports of the core.

@@ -143,9 +143,10 @@ class Trial:
 
     def _run(self, items, mutant):
         """The record of a run of tests up to the first that fails or takes too long."""
+        # Also without a mutant: a proof that needs the tool would count as one that every mutant breaks.
+        formal.run_tool = _not_proved
         if mutant:
             self._become(mutant)
-            formal.run_tool = _not_proved
         self._note_components()
         begin = _seconds()
         for number in (signal.SIGALRM, signal.SIGPROF):
@@ -173,12 +174,8 @@ class Trial:
         target = module
         for name in names:
             target = vars(target)[name]
-        for wrapped in (
-            "fget",
-            "__func__",
-            "func",
-            "__wrapped__",
-        ):  # of properties, methods of classes, other decorators
+        # Of properties, methods of classes, other decorators.
+        for wrapped in ("fget", "__func__", "func", "__wrapped__"):
             target = getattr(target, wrapped, target)
         target.__code__ = code
 

@@ -47,12 +47,12 @@ def test_groups(check_program, preset, rows, size, count, batch, groups):
 
 def test_products_and_softmax_take_turns(check_program):
     """While the softmax of a group is computed, the convolution engine makes other groups."""
-    compiled = check_program(attention(128, 256, 4), "default", races=True)
+    compiled = check_program(attention(128, 384, 4), "default", races=True)
     layers, spans = compiled.plan.layers, compiled.plan.spans
     softmax = [number for number, layer in enumerate(layers) if layer.operator == "Softmax"]
     first, last = (pick(span.start for span in spans if span.layer in softmax) for pick in (min, max))
     during = sum(span.end - span.start for span in spans if span.engine == "conv" and first < span.start < last)
-    assert during > 0.4 * (last - first)
+    assert during > (last - first) / 2
 
 
 @pytest.mark.parametrize("what", ["keys", "one", "other"])

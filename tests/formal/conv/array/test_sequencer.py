@@ -210,6 +210,6 @@ def test_banks_are_taken_and_read():
 
 
 def test_floats():
-    """For so many cycles, in which several passes end."""
+    """For 20 cycles, in which several passes end."""
     prove(FloatsSpec(FLOATS), name="conv-sequencer-floats", mode="bmc", depth=20)
     prove(FloatsSpec(FLOATS), name="conv-sequencer-floats-cover", mode="cover", depth=24)
