@@ -10,6 +10,7 @@ __all__ = ["draw_average", "draw_conv", "draw_conv_transpose", "draw_global_aver
 
 
 def draw_conv(net):
+    """A QLinearConv with any groups, strides, dilations and pads, and perhaps a bias."""
     x, rng = net.pick(rank=4), net.rng
     if x is None:
         return
@@ -32,6 +33,7 @@ def draw_conv(net):
 
 
 def draw_global_average(net):
+    """A QLinearGlobalAveragePool."""
     x = net.pick(rank=4)
     if x is not None:
         scale, zero = net.scale(x.scale), net.zero()
@@ -40,6 +42,7 @@ def draw_global_average(net):
 
 
 def draw_average(net):
+    """A QLinearAveragePool of any window, with or without its padding."""
     x = net.pick(rank=4)
     windows = x and _windows(net.rng, x.shape[2:], dilated=False)
     if windows:
@@ -51,6 +54,7 @@ def draw_average(net):
 
 
 def draw_max(net):
+    """A MaxPool of any window, of which the last may lie partly outside."""
     x = net.pick(rank=4)
     windows = x and _windows(net.rng, x.shape[2:], ceil=True)
     if windows:
@@ -59,6 +63,7 @@ def draw_max(net):
 
 
 def draw_conv_transpose(net):
+    """A ConvTranspose between floats."""
     x, rng = net.pick(rank=4), net.rng
     if x is None or max(x.shape[2:]) > 12:
         return

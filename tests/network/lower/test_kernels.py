@@ -12,7 +12,7 @@ from tilewright.network.machine import MACHINES
 from tilewright.network.plan.instructions import Instructions
 
 SHAPES = [
-    (16, 128), (1, 16), (3, 5), (20, 197), (2, 3, 7, 33), (1, 2, 20, 64), (70, 48), (5, 700), (1, 4, 6, 1),
+    (16, 128), (1, 16), (3, 5), (20, 197), (2, 3, 7, 33), (1, 2, 20, 64), (70, 48), (5, 700), (1, 4, 6, 1), (56, 8),
     pytest.param((300, 48), marks=pytest.mark.long),
 ]  # fmt: skip
 #: Without the fast kernels.
