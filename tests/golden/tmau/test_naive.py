@@ -170,12 +170,16 @@ def random_case(rng, *, store=False):
     return case, coords, (0, 0, 0) if store else tuple(rng.randint(0, 3) for _ in spatial)
 
 
-def test_random_loads_match_the_naive_model():
-    print(f"seed {SEED}, {LOADS} maps")
-    rng = random.Random(SEED)
+@pytest.mark.parametrize(
+    ("name", "seed", "loads"),
+    [("second-opinion", SEED, LOADS), pytest.param("second-opinion-long", SEED + 1, 10_000, marks=pytest.mark.long)],
+)
+def test_random_loads_match_the_naive_model(name, seed, loads):
+    print(f"seed {seed}, {loads} maps")
+    rng = random.Random(seed)
     gmem = mix_pattern(MEMORY_BYTES, 3)
     kinds, edges = set(), {"inside": 0, "cut": 0, "outside": 0}
-    for number in range(LOADS):
+    for number in range(loads):
         case, coords, offsets = random_case(rng)
         tmap, base, bus_bytes = TensorMap(**case), 128 * rng.randint(0, 3), rng.choice([16, 32, 64])
         walk, reach = naive_walk(case, coords, offsets, base)
@@ -189,8 +193,8 @@ def test_random_loads_match_the_naive_model():
         inside = [address is not None for *_, address in walk]
         edges["inside" if all(inside) else "cut" if any(inside) else "outside"] += 1
     assert len(kinds) > 50
-    assert min(edges.values()) > LOADS // 10, edges
-    record("second-opinion", cases=LOADS, mismatches=0, seed=SEED)
+    assert min(edges.values()) > loads // 10, edges
+    record(name, cases=loads, mismatches=0, seed=seed)
 
 
 def test_random_stores_and_reductions_match_the_naive_model():
