@@ -16,7 +16,7 @@ from .steps import Call, Jobs, Load, Touched, cast_of, far_blocks
 __all__ = ["interleaved"]
 
 
-def interleaved(steps, kernels, gmem_bytes, points=()):
+def interleaved(steps, kernels, gmem_bytes, points=(), times=None):
     """``steps`` of each core in an order in which those of kernels come between the others, about when they can begin.
 
     Parameters
@@ -28,6 +28,8 @@ def interleaved(steps, kernels, gmem_bytes, points=()):
     gmem_bytes : int
     points : sequence of int
         The layers after which cores meet.
+    times : sequence of dict, optional
+        Of each core ``Schedule.times`` of these steps in another order; a first guess without them.
     """
     needs = [_Needs(own, kernels, gmem_bytes, points) for own in steps]
     layers = sorted({step.layer for own in steps for step in own} - kernels)
@@ -35,7 +37,7 @@ def interleaved(steps, kernels, gmem_bytes, points=()):
     latest = dict(zip(layers, latest, strict=True))
     for own in needs:
         own.add_casts(latest)
-    return [_merged(own.queues, own.needed) for own in needs]
+    return [_merged(own.queues, own.needed, times and times[core]) for core, own in enumerate(needs)]
 
 
 class _Needs:
@@ -96,20 +98,21 @@ class _Needs:
         self.needed[kind][number] = max(self.needed[kind][number], before)
 
 
-def _merged(queues, needed):
+def _merged(queues, needed, times):
     """The steps of both kinds, each when it can begin, about."""
-    emitted, times, order = {True: 0, False: 0}, {True: 0, False: 0}, []
+    emitted, clock, order = {True: 0, False: 0}, {True: 0, False: 0}, []
     ends = {True: [], False: []}  # when each step has been done, about
     while len(order) < sum(map(len, queues.values())):
         ready = {}
         for kind, queue in queues.items():
             if emitted[kind] < len(queue) and needed[kind][emitted[kind]] < emitted[not kind]:
                 other = needed[kind][emitted[kind]]
-                ready[kind] = max(times[kind], ends[not kind][other] if other >= 0 else 0)
+                begin = times[queue[emitted[kind]]] if times else ends[not kind][other] if other >= 0 else 0
+                ready[kind] = max(clock[kind], begin)
         kind = min(ready, key=ready.get)
         step = queues[kind][emitted[kind]]
-        times[kind] = ready[kind] + (step.cycles if isinstance(step, Call | Jobs) else 0)
-        ends[kind].append(times[kind])
+        clock[kind] = ready[kind] + (step.cycles if isinstance(step, Call | Jobs) and not times else 0)
+        ends[kind].append(clock[kind])
         emitted[kind] += 1
         order.append(step)
     return order

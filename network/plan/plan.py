@@ -25,6 +25,8 @@ __all__ = ["Plan", "make_plan"]
 
 #: Kernels alone use at most shared memory divided by this.
 _KERNEL_SHARE = 3
+#: How often the steps of kernels and jobs are put in a better order.
+_ROUNDS = 6
 #: Bands of a kernel that more of it holds: one is loaded, one is computed, one is stored.
 _BANDS = 3
 
@@ -95,8 +97,10 @@ def make_plan(lowered, machine, kept):
     """
     layers = _with_indices(beside_kernels(lowered.layers), machine.pe)
     lowered, rooms = replace(lowered, layers=layers), _kernel_rooms(layers, machine)
-    plans = [plan for room in rooms if (plan := _make_plan(lowered, machine, kept, room))]
-    return min(plans, key=lambda plan: plan.cycles)
+    if len(rooms) > 1:
+        plans = {room: plan for room in rooms if (plan := _make_plan(lowered, machine, kept, room, quick=True))}
+        rooms = [min(plans, key=lambda room: plans[room].cycles)]
+    return _make_plan(lowered, machine, kept, rooms[0])
 
 
 def _with_indices(layers, pe):
@@ -130,8 +134,11 @@ def _kernel_rooms(layers, machine):
     return 0, *dict.fromkeys(room for room in rooms if room <= free or room >= max(needed))
 
 
-def _make_plan(lowered, machine, kept, kernel_room):
-    """The :class:`Plan` with ``kernel_room`` bytes for kernels alone; None if layers do not fit the rest."""
+def _make_plan(lowered, machine, kept, kernel_room, *, quick=False):
+    """The :class:`Plan` with ``kernel_room`` bytes for kernels alone; None if layers do not fit the rest.
+
+    A ``quick`` plan has buffers only at the ends of shared memory, and one order of steps.
+    """
     tiler = Tiler(machine, machine.reserved + kernel_room)
     try:
         layers = combine(lowered.layers, tiler, kept)
@@ -165,26 +172,40 @@ def _make_plan(lowered, machine, kept, kernel_room):
     end = max(end, begin + apart * machine.cores)
     of_cores = [{name: address + apart * core for name, address in tensors.items()} for core in range(machine.cores)]
     choices = []
-    for anywhere in (False, True):
+    for anywhere in (False,) if quick else (False, True):
         placer = Placer(machine, of_cores, end, lambda layer: weights.get(layer and _arrays(layer)), anywhere=anywhere,
                         kernels=kernels, kernel_room=kernel_room)  # fmt: skip
-        steps = placer.steps(layers, tiles, needed)
-        points = ()
+        steps, points = placer.steps(layers, tiles, needed), ()
         if machine.cores > 1:
             share_loads(steps, kernels, groups_of(machine.cores))
             points = find_meetings(steps, end)
-        if kernel_room:
-            steps = interleaved(steps, kernels, end, points)
-        steps = [with_meetings(own, points) for own in steps]
-        streams = [streams_of(own, machine.smem_bytes, end, core) for core, own in enumerate(steps)]
-        choices.append((make_schedules(streams, machine, end), steps))
-    schedules, steps = min(choices, key=lambda pair: max(schedule.cycles for schedule in pair[0]))
-    boxes = [each.map for own in steps for step in own if isinstance(step, Load | Store)
+        choices.append(_Order(steps, machine, end, kernels, points))
+    best = order = min(choices, key=lambda order: order.cycles)
+    for _ in range(0 if quick or not kernels else _ROUNDS):
+        order = order.better()
+        best = min(best, order, key=lambda order: order.cycles)
+    boxes = [each.map for own in best.steps for step in own if isinstance(step, Load | Store)
              for each in step.transfers if each.map]  # fmt: skip
     maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
     start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)
     images = {weights[key]: image for key, image in images.items() if image.size}
-    return Plan(machine, layers, tiles, schedules, tensors, images, maps, start, inside, apart)
+    return Plan(machine, layers, tiles, best.schedules, tensors, images, maps, start, inside, apart)
+
+
+class _Order:
+    """Steps of all cores in an order, and their schedules; without ``times`` the order is a first guess."""
+
+    def __init__(self, steps, machine, end, kernels, points, times=None):
+        self._work = steps, machine, end, kernels, points
+        ordered = interleaved(steps, kernels, end, points, times) if kernels else steps
+        self.steps = [with_meetings(own, points) for own in ordered]
+        streams = [streams_of(own, machine.smem_bytes, end, core) for core, own in enumerate(self.steps)]
+        self.schedules = make_schedules(streams, machine, end)
+        self.cycles = max(schedule.cycles for schedule in self.schedules)
+
+    def better(self):
+        """The order in which steps of kernels and of jobs could have begun in this one."""
+        return _Order(*self._work, [schedule.times for schedule in self.schedules])
 
 
 def _arrays(layer):

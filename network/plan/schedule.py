@@ -33,6 +33,9 @@ _WORD_CYCLES = 7
 _ENTRY_CYCLES = 4
 #: Groups of stores that are unfinished at most.
 _GROUPS = 16
+#: Of which kinds are the steps that a step of a stream waits for, as in ``Streams``.
+_NEEDS = {"load": ("conv", "weights", "pe", "store", "written", "load"), "conv": ("load", "pe"), "pe": ("load",),
+          "store": ("conv", "load", "pe"), "meet": ("load", "store")}  # fmt: skip
 #: Cycles from a word that signals to another core until the barrier there has counted it.
 _SIGNAL_CYCLES = 50
 
@@ -60,6 +63,8 @@ class Schedule:
         Expected.
     jobs : Counter
         How many each layer has.
+    times : dict
+        For each step the cycle in which it could have begun if steps did not have to wait for their turn.
     """
 
     streams: object
@@ -71,6 +76,7 @@ class Schedule:
     spans: list = field(default_factory=list)
     cycles: int = 0
     jobs: Counter = field(default_factory=Counter)
+    times: dict = field(default_factory=dict)
 
     def __post_init__(self):
         self._counts = dict.fromkeys(("load", "conv", "pe", "store", "meet"), 0)  # steps that have been handed over
@@ -108,7 +114,11 @@ class Schedule:
     def hand_over(self, name):
         """Adds the instructions of the next step of a stream."""
         hand_over = {"conv": self._conv, "pe": self._pe, "store": self._store, "meet": self._meet, "load": self._load}
-        hand_over[name](*self._steps[name][self._counts[name]])
+        step, *needs = self._steps[name][self._counts[name]]
+        ends = (self._end(kind, each) for kind, numbers in zip(_NEEDS[name], needs, strict=True)
+                for each in (numbers if kind == "load" else (numbers,)) if each >= 0)  # fmt: skip
+        self.times[step] = max((self._others(name, step), *ends))
+        hand_over[name](step, *needs)
         self._counts[name] += 1
 
     def end(self):
@@ -120,9 +130,7 @@ class Schedule:
     def _ready(self, name):
         """When the next step of a stream can be handed over; None if it waits for what has not been handed over."""
         step, *needs = self._steps[name][self._counts[name]]
-        kinds = {"load": ("conv", "weights", "pe", "store", "written", "load"), "conv": ("load", "pe"), "pe": ("load",),
-                 "store": ("conv", "load", "pe"), "meet": ("load", "store")}[name]  # fmt: skip
-        needs = dict(zip(kinds, needs, strict=True))
+        needs = dict(zip(_NEEDS[name], needs, strict=True))
         others = self._others(name, step)
         if others is None:
             return None

@@ -5,6 +5,7 @@ All combinations of neighbours are compared by their expected cycles.
 
 from collections import Counter
 from dataclasses import replace
+from itertools import takewhile
 from math import inf
 
 from tilewright.spec.conv import ConvOperation
@@ -18,7 +19,10 @@ __all__ = ["beside_kernels", "combine"]
 
 
 def beside_kernels(layers):
-    """The layers in an order in which jobs that a kernel does not wait for come after it, and run beside it."""
+    """The layers in an order in which jobs that a kernel does not wait for come after it, and run beside it.
+
+    Jobs between two kernels come after others than those whose results they read, where that can be.
+    """
     ordered = []
     for layer in layers:
         if layer.kernel:
@@ -34,7 +38,26 @@ def beside_kernels(layers):
             ordered += [*reversed(ancestors), layer, *others]
         else:
             ordered.append(layer)
-    return tuple(ordered)
+    return tuple(_apart(ordered))
+
+
+def _apart(layers):
+    """Yields the layers, in an order in which jobs seldom come straight after those whose results they read.
+
+    Kernels keep their places.
+    """
+    left, last, to_come = list(layers), "", Counter(layer.output.name for layer in layers)
+    while left:
+        for layer in takewhile(lambda layer: not layer.kernel, left):
+            sources = [place.name for place in layer.sources]
+            if last not in sources and not any(to_come[name] for name in sources):
+                break
+        else:
+            layer = left[0]
+        left.remove(layer)
+        last = layer.output.name
+        to_come[last] -= 1
+        yield layer
 
 
 def combine(layers, tiler, kept):

@@ -102,7 +102,7 @@ def _expected(session, preset, name, target):
 
 
 def compiled_sample(layer, rows, machine):
-    """So many output rows of a layer with random weights as a program for a machine, and an input."""
+    """``rows`` output rows of a layer with random weights as a program for a machine, and an input."""
     maker = NetworkMaker(layer.size + layer.channels)
     seen = min(layer.size, (rows - 1) * layer.stride + layer.kernel - layer.padding[0])
     before, behind = layer.padding

@@ -1,5 +1,7 @@
 """Attention in groups of heads, and products that write columns of what a node joins."""
 
+from itertools import pairwise
+
 import pytest
 
 from tilewright.network.drawn import NetworkMaker
@@ -46,13 +48,20 @@ def test_groups(check_program, preset, rows, size, count, batch, groups):
 
 
 def test_products_and_softmax_take_turns(check_program):
-    """While the softmax of a group is computed, the convolution engine makes other groups."""
+    """While the softmax of a group is computed, the convolution engine makes other groups.
+
+    No values, their transposes or their products come straight after what they read.
+    """
     compiled = check_program(attention(128, 384, 4), "default", races=True)
     layers, spans = compiled.plan.layers, compiled.plan.spans
     softmax = [number for number, layer in enumerate(layers) if layer.operator == "Softmax"]
     first, last = (pick(span.start for span in spans if span.layer in softmax) for pick in (min, max))
     during = sum(span.end - span.start for span in spans if span.engine == "conv" and first < span.start < last)
     assert during > (last - first) / 2
+    values = layers[max(softmax) + 1 : -2]  # without the last product and the normalisation
+    assert [layer.operator for layer in values].count("MatMul") == 8
+    for before, layer in pairwise(values):
+        assert before.output.name not in [place.name for place in layer.sources]
 
 
 @pytest.mark.parametrize("what", ["keys", "one", "other"])
