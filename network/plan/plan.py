@@ -25,8 +25,8 @@ __all__ = ["Plan", "make_plan"]
 
 #: Kernels alone use at most shared memory divided by this.
 _KERNEL_SHARE = 3
-#: How often the steps of kernels and jobs are put in a better order.
-_ROUNDS = 6
+#: After how many other orders of the steps of kernels and jobs, none of them faster, no more are tried.
+_ROUNDS = 2
 #: Bands of a kernel that more of it holds: one is loaded, one is computed, one is stored.
 _BANDS = 3
 
@@ -181,8 +181,10 @@ def _make_plan(lowered, machine, kept, kernel_room, *, quick=False):
             points = find_meetings(steps, end)
         choices.append(_Order(steps, machine, end, kernels, points))
     best = order = min(choices, key=lambda order: order.cycles)
-    for _ in range(0 if quick or not kernels else _ROUNDS):
+    left = 0 if quick or not kernels else _ROUNDS
+    while left:
         order = order.better()
+        left = _ROUNDS if order.cycles < best.cycles else left - 1
         best = min(best, order, key=lambda order: order.cycles)
     boxes = [each.map for own in best.steps for step in own if isinstance(step, Load | Store)
              for each in step.transfers if each.map]  # fmt: skip
