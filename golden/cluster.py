@@ -237,13 +237,15 @@ class Cores:
             for number, machine in enumerate(cluster.cores)
         ]
 
-    def run(self, programs):
+    def run(self, programs, limit=None):
         """Runs programs to their ends, alternately by one word; returns the record of each core.
 
         Parameters
         ----------
         programs : sequence of (int, int) or None
             For each core the address of its program and the number of words, or None.
+        limit : int or None
+            The host stops each program after this number of words.
 
         Returns
         -------
@@ -257,7 +259,8 @@ class Cores:
         """
         if len(programs) != len(self.cores):
             raise ValueError(f"programs must be of {len(self.cores)} cores, not of {len(programs)}")
-        running = {core: core.turns(*program) for core, program in zip(self.cores, programs, strict=True) if program}
+        running = {core: core.turns(*program, limit)
+                   for core, program in zip(self.cores, programs, strict=True) if program}  # fmt: skip
         stuck = None
         while running:
             waiting = []

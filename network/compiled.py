@@ -193,11 +193,11 @@ class Compiled:
             shared = [shared_memory(machine) for _ in range(machine.cores)]
             cores = Cores(Cluster(gmem, shared, bus_bytes=machine.bus_bytes), watchdog=True, **sizes)
             with work("golden"):
-                check_records(self.plan, cores.run(self.starts))
+                check_records(self.plan, cores.run(self.starts, max(map(len, self.programs))))
             return gmem.read(0, len(self.image))
         core = Core(gmem, shared_memory(machine), bus_bytes=machine.bus_bytes, **sizes)
         with work("golden"):
-            for step in core.steps(self.plan.start, len(self.words)):
+            for step in core.steps(self.plan.start, len(self.words), len(self.words)):
                 report("words", step.index, len(self.words))
         check_records(self.plan, [core.record])
         return gmem.read(0, len(self.image))

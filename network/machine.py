@@ -39,6 +39,9 @@ class Machine:
         Sizes of the processing engine; None: no kernels.
     cores : int
         Cores of a cluster, 1 to 16. ``bus_bytes`` are of the port that all of them share.
+    ports : int
+        How many such ports a cluster has. The hardware has one; more are for estimates, and only expected cycles depend
+        on them.
     separate : bool
         Each core computes inputs of its own. Otherwise all of them share the work.
     """
@@ -53,6 +56,7 @@ class Machine:
     burst: int = 16
     pe: PeSizes | None = field(default_factory=PeSizes)
     cores: int = 1
+    ports: int = 1
     separate: bool = False
 
     def __post_init__(self):
@@ -61,7 +65,7 @@ class Machine:
             instance("pe", self.pe, PeSizes)
         for name in ("bus_bytes", "outstanding", "burst"):
             power_of_two(name, getattr(self, name))
-        for name, low in (("smem_bytes", 1), ("latency", 0)):
+        for name, low in (("smem_bytes", 1), ("latency", 0), ("ports", 1)):
             integer(name, getattr(self, name), low)
         integer("cores", self.cores, 1, MOST_CORES)
         for name in ("unaligned", "local_copies", "separate"):

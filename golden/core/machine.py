@@ -1,5 +1,6 @@
 """A core without cycles, which executes programs word by word (docs/core.md)."""
 
+import itertools
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -126,15 +127,13 @@ class Core:
         It clears the error records of engines first. The host stops the program after ``limit`` words, if given.
         Raises :class:`DeadlockError`.
         """
-        for count, step in enumerate(self.steps(address, words)):
-            if count == limit:
-                self.record = ProgramRecord(ProgramError.STOPPED, Engine.NONE, _tag_of(step.word), step.index)
-                break
+        for _ in self.steps(address, words, limit):
+            pass
         return self.record
 
-    def steps(self, address, words):
+    def steps(self, address, words, limit=None):
         """The same word by word: yields each :class:`Step` before its execution and sets ``record`` at the end."""
-        turns, waits = self.turns(address, words), None
+        turns, waits = self.turns(address, words, limit), None
         with suppress(StopIteration):
             while True:
                 step = turns.send(waits)
@@ -143,7 +142,7 @@ class Core:
                 if step:
                     yield step
 
-    def turns(self, address, words):
+    def turns(self, address, words, limit=None):
         """The same concurrently with other programs: also yields False when a wait begins, and None while it lasts.
 
         Sending True declares that the wait has no end.
@@ -154,7 +153,7 @@ class Core:
         for errors in self._errors().values():
             errors.clear()
         try:
-            yield from self._steps(address, words)
+            yield from self._steps(address, words, limit)
         except _StopError as stopped:
             (self.record,) = stopped.args
 
@@ -163,16 +162,18 @@ class Core:
         engines = {Engine.TMAU: self.tmau.errors, Engine.PE: self.pe.faults}
         return engines | ({Engine.CONV: self.conv.errors} if self.conv else {})
 
-    def _steps(self, address, words):
+    def _steps(self, address, words, limit):
         self._index, self._tag = 0, 0
         self._loops = Loops()
         self._refuse(check_range(address, words * WORD_BYTES, self._window, self.tmau.addr_width))
-        while True:
+        for count in itertools.count():
             self._tag = 0
             word = self._fetch(address, words)
+            self._tag = _tag_of(word)
+            if count == limit:
+                self._stop(ProgramError.STOPPED)
             kind = kind_of(word)
             yield Step(self._index, kind, word)
-            self._tag = _tag_of(word)
             has_conv = self.conv is not None
             self._refuse(check_word(word, has_conv, len(self.smem), self._window, self.tmau.addr_width))
             fields = PROGRAM_WORDS[kind].unpack(word)

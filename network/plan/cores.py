@@ -20,7 +20,7 @@ def make_schedules(streams, machine, source):
     source : int
         Global address of 16 bytes that fences may read.
     """
-    together = Together(len(streams))
+    together = Together(len(streams), machine.ports)
     schedules = [Schedule(own, machine, source, core, together) for core, own in enumerate(streams)]
     nexts, events = {}, -1  # what each core would do next
     while True:
@@ -40,10 +40,10 @@ def make_schedules(streams, machine, source):
 class Together:
     """What cores know of each other: when each comes to a meeting, is ready for a multicast, and gets it."""
 
-    def __init__(self, cores):
+    def __init__(self, cores, ports):
         self.cores, self.everyone, self.events = cores, (1 << cores) - 1, 0
         self._met, self._ready, self._brought = {}, {}, {}
-        self.ports = {"load": Port(), "store": Port()} if cores > 1 else {}
+        self.ports = {way: Port(ports) for way in ("load", "store")} if cores > 1 else {}
 
     def meet(self, number, core, time):
         """A core comes to a meeting."""

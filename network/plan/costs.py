@@ -161,7 +161,7 @@ def transfer_cycles(place, size, machine, users=1):
         run = 1 if not _adjoins(place) else place.width  # contiguous pixels
         bursts = size // place.pixel_pitch / run * ceil(run * place.channels / burst_bytes)
     answers = bursts * (machine.latency + _ANSWER) / machine.outstanding
-    return ceil(max(users * moved(place, size, machine.bus_bytes), answers))
+    return ceil(max(max(users / machine.ports, 1) * moved(place, size, machine.bus_bytes), answers))
 
 
 def _adjoins(place):

@@ -4,7 +4,7 @@ from math import ceil
 
 from ..lower.places import Cut, Held
 
-__all__ = ["explain"]
+__all__ = ["explain", "traffic"]
 
 _HEADINGS = ("layer", "operator", "output", "cut", "weights", "bands", "jobs", "cycles", "bytes in", "bytes out",
              "limit", "MACs busy")  # fmt: skip
@@ -18,27 +18,25 @@ def explain(plan, words, memory_bytes):
     machine, several = plan.machine, plan.machine.cores > 1
     peak = machine.peak
     lines, before = [], 0
-    for number, (layer, tiles) in enumerate(zip(plan.layers, plan.tiles, strict=True)):
+    for number, (layer, tiles, moved) in enumerate(zip(plan.layers, plan.tiles, traffic(plan), strict=True)):
         spans = [span for span in plan.spans if span.layer == number]
         busy = {engine: sum(span.end - span.start for span in spans if span.engine == engine)
                 for engine in ("conv", "pe", "load", "store")}  # fmt: skip
-        loaded, stored = ([span for span in spans if span.engine == way] for way in ("load", "store"))
-        moved = [machine.bus_bytes * sum(span.words for span in some) for some in (loaded, stored)]
         end = max(span.end for span in spans)
         cycles = max(end - before, 1)
         # Layers that are joined take turns: each works from its first job to its last one.
         jobs = [span for span in spans if span.engine == "conv"]
         working = max(span.end for span in jobs) - min(span.start for span in jobs) if jobs else 0
-        bands = sum(len(split.bands(part)) for share in tiles for part, split in share) or len(stored)
-        alone = machine.bus_bytes * sum(span.words * span.receivers for span in loaded)
+        bands = sum(len(split.bands(part)) for share in tiles for part, split in share)
+        bands = bands or sum(span.engine == "store" for span in spans)
         lines.append((
             layer.name, layer.operator, "x".join(map(str, layer.output.shape)), _cut(layer, tiles), _weights(tiles),
-            bands, sum(schedule.jobs[number] for schedule in plan.schedules), cycles, *moved,
-            max(busy, key=busy.get), _share(layer.macs, working, peak), *((_way(tiles), alone) if several else ()),
+            bands, sum(schedule.jobs[number] for schedule in plan.schedules), cycles, *moved[:2],
+            max(busy, key=busy.get), _share(layer.macs, working, peak), *((_way(tiles), moved[2]) if several else ()),
         ))  # fmt: skip
         before = max(before, end)
     bands, jobs, _, bytes_in, bytes_out = (sum(line[column] for line in lines) for column in range(5, 10))
-    limit = max(ceil(plan.macs / peak), bytes_in // machine.bus_bytes)
+    limit = max(ceil(plan.macs / peak), bytes_in // (machine.ports * machine.bus_bytes))
     ends = ("", sum(line[-1] for line in lines)) if several else ()
     lines.append(("all", *[""] * 4, bands, jobs, plan.cycles, bytes_in, bytes_out, "",
                   _share(plan.macs, plan.cycles, peak), *ends))  # fmt: skip
@@ -55,6 +53,19 @@ def explain(plan, words, memory_bytes):
         f"{table}\n\n{plan.macs:,} multiplications; at least {limit:,} cycles; {programs}; "
         f"{memory_bytes:,} bytes of global memory\n"
     )
+
+
+def traffic(plan):
+    """For each layer the bytes that all cores load and store, and those that they would load without multicasts."""
+    bytes_of = [[0, 0, 0] for _ in plan.layers]
+    for span in plan.spans:
+        moved = plan.machine.bus_bytes * span.words
+        if span.engine == "load":
+            bytes_of[span.layer][0] += moved
+            bytes_of[span.layer][2] += moved * span.receivers
+        elif span.engine == "store":
+            bytes_of[span.layer][1] += moved
+    return [tuple(each) for each in bytes_of]
 
 
 def _way(tiles):

@@ -32,6 +32,9 @@ def test_compile_writes_memory_and_plan(model, tmp_path, capsys):
     assert program["address"] + 64 * program["words"] <= size
     assert plan["inputs"] == list(graph.inputs)
     out = capsys.readouterr().out
+    assert all(layer["bytes_in"] == layer["bytes_alone"] for layer in plan["layers"])
+    (whole,) = (line.split() for line in out.splitlines() if line.startswith("all "))
+    assert {f"{sum(layer[way] for layer in plan['layers']):,}" for way in ("bytes_in", "bytes_out")} < set(whole)
     assert "operator" in out
     assert (tmp_path / "out/plan.txt").read_text() in out
 

@@ -85,6 +85,15 @@ def test_cores_are_faster_and_share_what_all_read():
     assert loaded < 0.6 * alone
 
 
+def test_two_ports():
+    """An estimate: no cycle is lost to the second one, and the program is as right."""
+    maker, machine = residual(128), replace(MACHINES["unit"], cores=4)
+    one, two = (check(maker.graph(), maker.draw(), replace(machine, ports=ports)).plan for ports in (1, 2))
+    assert two.cycles < one.cycles
+    with pytest.raises(ValueError, match=r"^ports must be 1 or more, not 0$"):
+        replace(machine, ports=0)
+
+
 def test_jobs_run_beside_kernels():
     """The products of the values do not wait for the softmax, though cores meet before it, and share their weights."""
     maker = NetworkMaker(10)

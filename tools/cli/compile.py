@@ -10,6 +10,7 @@ from tilewright.files import write_atomically
 from tilewright.network.compiled import compile as compile_network
 from tilewright.network.container import c_array, container
 from tilewright.network.machine import MACHINES, machine_of
+from tilewright.network.plan.explanation import traffic
 from tilewright.progress import report, working
 from tilewright.sim.hdl.settings import add_settings
 from tilewright.spec.cluster import MOST_CORES
@@ -75,7 +76,7 @@ def run(args):
 
 
 def _plan(compiled):
-    """The addresses of everything, for readers without Python."""
+    """The addresses of everything, and the bytes that each layer moves, for readers without Python."""
     tensors = {
         name: {
             "address": compiled.plan.tensors[place.name], "shape": list(place.shape), "strides": list(place.strides),
@@ -83,7 +84,12 @@ def _plan(compiled):
         }
         for name, place in compiled.places.items()
     }  # fmt: skip
+    layers = [
+        {"name": layer.name, "bytes_in": loaded, "bytes_out": stored, "bytes_alone": alone}
+        for layer, (loaded, stored, alone) in zip(compiled.plan.layers, traffic(compiled.plan), strict=True)
+    ]
     return {
         "programs": [{"address": address, "words": words} for address, words in compiled.starts],
         "inputs": list(compiled.graph.inputs), "outputs": list(compiled.graph.outputs), "tensors": tensors,
+        "layers": layers,
     }  # fmt: skip
