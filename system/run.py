@@ -3,7 +3,6 @@
 import re
 import tempfile
 from dataclasses import replace
-from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -31,6 +30,7 @@ from tilewright.tools.package.ports import member_docs
 
 from .bench import SystemBench
 from .build import compile_firmware, library_sizes, segments_of
+from .processor import processor_verilog
 from .top import MEMORY_BASE, SystemParams
 
 __all__ = ["Outcome", "firmware_sources", "picture", "run_system", "table"]
@@ -214,8 +214,7 @@ def _simulate(params, segments, count, simulator):
     folder = files("tilewright.system")
     sources = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("processor.py", "top.py", "bench.py")]
     design = cached_design(lambda: _design(params), "system", params, sources)
-    processor = distribution("pythondata-cpu-picorv32").locate_file("pythondata_cpu_picorv32/verilog/picorv32.v")
-    design = replace(design, verilog=f"{design.verilog}\n{Path(processor).read_text(encoding='utf-8')}")
+    design = replace(design, verilog=f"{design.verilog}\n{processor_verilog()}")
     with Simulation(design, simulator=simulator) as simulation:
         for address, data in segments:
             name = "memory" if address >= MEMORY_BASE else "firmware"
