@@ -119,5 +119,5 @@ clean: ## remove everything that was built; .venv/ stays
 		$(BIN)/pip install --quiet --disable-pip-version-check --no-warn-script-location --no-compile \
 			--editable '.$(if $(filter plain,$*),,[$*])'; \
 		touch $(patsubst %,.venv/%-$(PLACE)-$(SUM),plain $* $(if $(filter dev,$*),sim network docs fpga explore) \
-			$(if $(filter explore soc,$*),sim network)) \
+			$(if $(filter explore,$*),sim network) $(if $(filter soc,$*),sim)) \
 			$$(grep -e '-$(SUM)$$' <<< "$$before" || true)

@@ -1,10 +1,7 @@
 /* Rules of commands: what hardware without windows refuses, in the order of codes. */
 #include "tilewright_rules.h"
 
-#define REFUSED(code, format, field) TW_REFUSAL(TW_ERROR_##code, format##_##field)
-/* The refusal is for a field of the descriptor, and not of the command. */
-#define OF_MAP 0x800
-#define LACKS(feature) TW_LACKS(hardware->features, feature)
+#define RULE(condition, code, format, field) condition, TW_RULE_REFUSE, TW_ERROR_##code, TW_COMMAND_FIELD + format##_##field
 
 /* Numbers of fields in their formats. */
 enum { COMMAND_OPCODE, COMMAND_SIGNAL, COMMAND_FILL, COMMAND_REDUCTION, COMMAND_TAG, COMMAND_SMEM, COMMAND_BARRIER,
@@ -15,236 +12,212 @@ enum { REPLACE_OPCODE, REPLACE_TAG, REPLACE_FIELD, REPLACE_INDEX, REPLACE_DESCRI
 enum { LANES_OPCODE, LANES_SIGNAL, LANES_ELEMENT, LANES_TAG, LANES_BARRIER, LANES_SOURCE, LANES_DESTINATION,
        LANES_SHAPE, LANES_LANES_LOG2, LANES_EU_LOG2, LANES_SOURCE_LAYOUT, LANES_DESTINATION_LAYOUT, LANES_SOURCE_LANE,
        LANES_DESTINATION_LANE };
-/* The fields of a descriptor that commands are refused for. */
-enum { MAP_ELEMENT = 3, MAP_LOWER = 17, MAP_UPPER = 18 };
+/* The fields of a descriptor that rules of commands mention. */
+enum { MAP_RANK = 1, MAP_MODE, MAP_ELEMENT, MAP_INTERLEAVE, MAP_SWIZZLE, MAP_GATHER0 = 9, MAP_SIZE = 12, MAP_BOX,
+       MAP_TRAVERSAL, MAP_CHANNELS, MAP_PIXELS, MAP_LOWER, MAP_UPPER };
+#define MAP(field) TW_RULE_MAP + MAP_##field
+#define MAP_RULE(condition, code, field) condition, TW_RULE_REFUSE, TW_ERROR_##code, MAP_##field
 
-static int is_float_sum(uint32_t element)
-{
-    return element >= TW_ELEMENT_F16 && element <= TW_ELEMENT_F32;
-}
+#define SMEM HARDWARE(smem_bytes)
+/* The elements whose sums need hardware of their own. */
+#define IS_FLOAT_SUM(element) BELOW(SUB(element, C(TW_ELEMENT_F16)), C(TW_ELEMENT_F32 - TW_ELEMENT_F16 + 1))
+/* Whether a reduction does not exist for an element; the constants have a bit for each from U32 on. */
+#define NO_REDUCTION(reduction, element) \
+    OR(BELOW(C(TW_REDUCTION_XOR), reduction), \
+       NOT(AND(SHR(SHL(SELECT(BELOW(C(TW_REDUCTION_DEC), reduction), C(0xF), \
+                              SELECT(BELOW(C(TW_REDUCTION_MAX), reduction), C(1), \
+                                     SELECT(BELOW(C(TW_REDUCTION_ADD), reduction), C(0x3F), \
+                                            SELECT(reduction, C(0x77), C(0))))), \
+                       C(TW_ELEMENT_U32)), element), C(1))))
+/* The rules of the barrier of a command that signals. */
+#define BARRIER_RULES(signals, format) \
+    RULE(BOTH(signals, AND(format##_BARRIER, C(7))), BARRIER_ALIGNMENT, format, BARRIER), \
+    RULE(BOTH(signals, BELOW(SMEM, ADD(format##_BARRIER, C(8)))), BARRIER_RANGE, format, BARRIER)
 
-/* Whether a reduction other than NONE exists for an element. */
-static int reduces(uint32_t reduction, uint32_t element)
-{
-    /* A bit for each element, by reduction. */
-    static const uint16_t legal[] = {
-        0, 1 << TW_ELEMENT_F16 | 1 << TW_ELEMENT_BF16 | 1 << TW_ELEMENT_F32 | 1 << TW_ELEMENT_U32 |
-               1 << TW_ELEMENT_S32 | 1 << TW_ELEMENT_U64,
-        0x3F0, 0x3F0, 1 << TW_ELEMENT_U32, 1 << TW_ELEMENT_U32, 0xF0, 0xF0, 0xF0,
-    };
+/* Local variables of tensor_rules. */
+enum { WRITES, SPATIAL, OFFSET_BITS, ADDRESS, ROWS, ROW, SPAN, SIGNALS };
+#define IN_SPACE BELOW(INDEX, GET(SPATIAL))
+#define STEPS DIV(SUB(ADD(MAP(BOX), MAP(TRAVERSAL)), C(1)), MAP(TRAVERSAL))
+/* Whether the index is that of a dimension that counts rows. */
+#define COUNTS_ROWS \
+    BOTH(BELOW(SUB(INDEX, C(1)), SUB(MAP(RANK), C(1))), NOT(BOTH(EQUAL(INDEX, SUB(MAP(RANK), C(2))), MAP(INTERLEAVE))))
 
-    return reduction <= TW_REDUCTION_XOR && legal[reduction] >> element & 1;
-}
+#define IS(opcode) EQUAL(COMMAND_OPCODE, C(TW_OPCODE_##opcode))
 
-/* Whether bytes at an address do not lie in a memory. */
-TW_OUT_OF_LINE static int leaves(uint64_t address, uint32_t bytes, uint32_t memory)
-{
-    return bytes > memory || address > memory - bytes;
-}
+/* Rules of a command with a descriptor that come before those of the descriptor. */
+static const uint8_t fetch_rules[] = {
+    TW_FROM_TMAU,
+    RULE(AND(COMMAND_DESCRIPTOR, C(63)), DESCRIPTOR_ALIGNMENT, COMMAND, DESCRIPTOR),
+    RULE(OR(BOTH(IS(STORE), LACKS(STORES)), BOTH(IS(REDUCE), LACKS(REDUCTIONS_GLOBAL))),
+         UNSUPPORTED, COMMAND, OPCODE),
+    END
+};
 
-TW_OUT_OF_LINE static tw_refusal barrier_rules(uint32_t barrier, uint32_t field, uint32_t smem_bytes)
-{
-    if (barrier % 8)
-        return TW_REFUSAL(TW_ERROR_BARRIER_ALIGNMENT, field);
-    return leaves(barrier, 8, smem_bytes) ? TW_REFUSAL(TW_ERROR_BARRIER_RANGE, field) : 0;
-}
+/* Rules of a command with its descriptor, which is legal. */
+static const uint8_t tensor_rules[] = {
+    TW_FROM_TMAU,
+    SET(WRITES, OR(IS(STORE), IS(REDUCE))),
+    SET(SPATIAL, SELECT(MAP(MODE), SUB(MAP(RANK), C(2)), C(0))),
+    MAP_RULE(BOTH(BOTH(IS(REDUCE), LACKS(REDUCTIONS_FLOAT)), IS_FLOAT_SUM(MAP(ELEMENT))), UNSUPPORTED, ELEMENT),
+    EACH(3), MAP_RULE(BOTH(BOTH(GET(WRITES), IN_SPACE), LESS(MAP(LOWER), C(0))), CORNER, LOWER), AGAIN,
+    EACH(3), MAP_RULE(BOTH(BOTH(GET(WRITES), IN_SPACE), LESS(C(0), MAP(UPPER))), CORNER, UPPER), AGAIN,
+    EACH(TW_COMMAND_COORDS_COUNT),
+        RULE(SELECT(BELOW(INDEX, MAP(RANK)), BOTH(GET(WRITES), LESS(COMMAND_COORDS, C(0))), COMMAND_COORDS),
+             COORDS, COMMAND, COORDS),
+    AGAIN,
+    EACH(3),
+        RULE(BOTH(IN_SPACE, OR(LESS(AT(NOT(MAP(INTERLEAVE)), COMMAND_COORDS), MAP(LOWER)),
+                               NOT(LESS(AT(NOT(MAP(INTERLEAVE)), SUB(COMMAND_COORDS, MAP(SIZE))), MAP(UPPER))))),
+             START, COMMAND, COORDS),
+    AGAIN,
 
-/* a * b, but at most 2^30, which is more than any shared memory. */
-TW_OUT_OF_LINE static uint32_t product(uint32_t a, uint32_t b)
-{
-    const uint32_t most = UINT32_C(1) << 30;
+    SET(ADDRESS, SELECT(OR(IS(PREFETCH), BOTH(GET(WRITES), COMMAND_FILL)), C(0), COMMAND_SMEM)),
+    RULE(AND(GET(ADDRESS), C(127)), SMEM_ALIGNMENT, COMMAND, SMEM),
+    /* From the first row to the end of the last row's pitch. */
+    SET(ROWS, C(1)),
+    EACH(5), SET(ROWS, MUL(GET(ROWS), SELECT(COUNTS_ROWS, STEPS, C(1)))), AGAIN,
+    SET(ROWS, SELECT(MAP(MODE), MAP(PIXELS), GET(ROWS))),
+    SET(ROW, SHL(SELECT(MAP(MODE), MAP(CHANNELS), SELECT(OR(MAP(GATHER0), MAP(INTERLEAVE)), STEPS, MAP(BOX))),
+                 SELECT(BOTH(NOT(MAP(MODE)), MAP(INTERLEAVE)), ADD(C(3), MAP(INTERLEAVE)),
+                        ELEMENT_LOG2(MAP(ELEMENT))))),
+    SET(SPAN, SELECT(BOTH(NOT(MAP(INTERLEAVE)), MAP(SWIZZLE)), SHL(C(16), MAP(SWIZZLE)), C(0))),
+    SET(ROW, SELECT(BELOW(GET(ROW), GET(SPAN)), GET(SPAN), GET(ROW))),
+    RULE(BOTH(NOT(IS(PREFETCH)), BELOW(SMEM, ADD(GET(ADDRESS), MUL(GET(ROWS), GET(ROW))))),
+         SMEM_RANGE, COMMAND, SMEM),
 
-    return a > most / b ? most : a * b;
-}
+    SET(SIGNALS, BOTH(IS(LOAD), COMMAND_SIGNAL)),
+    BARRIER_RULES(GET(SIGNALS), COMMAND),
+    SET(OFFSET_BITS, SELECT(BELOW(C(2), GET(SPATIAL)), C(5), SHR(C(32), GET(SPATIAL)))), /* 16, 8, 5 */
+    EACH(TW_COMMAND_OFFSETS_COUNT),
+        RULE(SHR(COMMAND_OFFSETS, SELECT(BOTH(NOT(GET(WRITES)), IN_SPACE), GET(OFFSET_BITS), C(0))),
+             OFFSETS, COMMAND, OFFSETS),
+    AGAIN,
+    RULE(BOTH(IS(REDUCE), NO_REDUCTION(COMMAND_REDUCTION, MAP(ELEMENT))), REDUCTION, COMMAND, REDUCTION),
+    END
+};
 
-/* Bytes of shared memory from the first row to the end of the last row's pitch. */
-static uint32_t footprint(const struct tw_descriptor *map)
-{
-    uint32_t shift = map->interleave ? 3 + map->interleave : tw_element_log2(map->element);
-    uint32_t row = map->channels, span = map->swizzle ? 16u << map->swizzle : 0, rows = map->pixels;
+/* Local variables of block_rules. */
+enum { COPIES, TO_SHARED, WITHIN, BARRIER, DISTANCE, MASK };
 
-    if (map->mode == TW_MODE_IM2COL) {
-        shift = tw_element_log2(map->element);
-    } else {
-        row = map->box[0], rows = 1;
-        if (map->gather0 || map->interleave)
-            row = (row + map->traversal[0] - 1) / map->traversal[0];
-        for (unsigned d = 1; d < map->rank; d++)
-            if (!map->interleave || d != map->rank - 2)
-                rows = product(rows, (map->box[d] + map->traversal[d] - 1) / map->traversal[d]);
-    }
-    row <<= shift;
-    return product(rows, !map->interleave && row < span ? span : row);
-}
+static const uint8_t block_rules[] = {
+    TW_FROM_TMAU,
+    SET(COPIES, EQUAL(BLOCK_OPCODE, C(TW_OPCODE_COPY_BLOCK))),
+    SET(TO_SHARED, BLOCK_DESTINATION_SPACE),
+    SET(WITHIN, EQUAL(BLOCK_SOURCE_SPACE, BLOCK_DESTINATION_SPACE)),
+    RULE(BOTH(BOTH(GET(COPIES), SELECT(GET(TO_SHARED), LACKS(REDUCTIONS_SHARED), LACKS(REDUCTIONS_GLOBAL))),
+              BLOCK_REDUCTION), UNSUPPORTED, BLOCK, REDUCTION),
+    RULE(BOTH(BOTH(BOTH(GET(COPIES), IS_FLOAT_SUM(BLOCK_ELEMENT)), LACKS(REDUCTIONS_FLOAT)), BLOCK_REDUCTION),
+         UNSUPPORTED, BLOCK, ELEMENT),
+    RULE(BOTH(GET(COPIES), OR(BOTH(NOT(GET(TO_SHARED)), LACKS(STORES)), BOTH(GET(WITHIN), LACKS(LOCAL_COPIES)))),
+         UNSUPPORTED, BLOCK, DESTINATION_SPACE),
+    SET(BARRIER, BOTH(BOTH(GET(COPIES), GET(TO_SHARED)), BLOCK_SIGNAL)),
+    BARRIER_RULES(GET(BARRIER), BLOCK),
+    RULE(BOTH(BOTH(GET(COPIES), NO_REDUCTION(BLOCK_REDUCTION, BLOCK_ELEMENT)), BLOCK_REDUCTION),
+         REDUCTION, BLOCK, REDUCTION),
 
-static tw_refusal tensor_rules(const struct tw_command *command, const struct tw_descriptor *map,
-                               const tw_hardware *hardware)
-{
-    static const uint8_t offset_bits[] = {16, 8, 5};
-    int writes = command->opcode == TW_OPCODE_STORE || command->opcode == TW_OPCODE_REDUCE;
-    int im2col = map->mode == TW_MODE_IM2COL, shared = command->opcode != TW_OPCODE_PREFETCH;
-    unsigned spatial = im2col ? map->rank - 2 : 0;
-    uint32_t smem = shared && !(writes && command->fill) ? command->smem : 0;
-    tw_refusal refusal = 0;
-
-    if (command->opcode == TW_OPCODE_REDUCE && LACKS(REDUCTIONS_FLOAT) && is_float_sum(map->element))
-        return REFUSED(UNSUPPORTED, MAP, ELEMENT) | OF_MAP;
-    for (unsigned d = spatial; writes && d--;)
-        if (map->upper[d] > 0)
-            refusal = REFUSED(CORNER, MAP, UPPER) | OF_MAP;
-    for (unsigned d = spatial; writes && d--;)
-        if (map->lower[d] < 0)
-            refusal = REFUSED(CORNER, MAP, LOWER) | OF_MAP;
-    if (refusal)
-        return refusal;
-    for (unsigned d = 0; d < TW_COMMAND_COORDS_COUNT; d++)
-        if (d >= map->rank ? command->coords[d] != 0 : writes && command->coords[d] < 0)
-            return REFUSED(COORDS, COMMAND, COORDS);
-    for (unsigned d = 0; d < spatial; d++) {
-        unsigned place = d + !map->interleave;
-        int64_t coord = command->coords[place];
-
-        if (coord < map->lower[d] || coord >= (int64_t)map->size[place] + map->upper[d])
-            return REFUSED(START, COMMAND, COORDS);
-    }
-    if (smem % 128)
-        return REFUSED(SMEM_ALIGNMENT, COMMAND, SMEM);
-    if (shared && leaves(smem, footprint(map), hardware->smem_bytes))
-        return REFUSED(SMEM_RANGE, COMMAND, SMEM);
-    if (command->opcode == TW_OPCODE_LOAD && command->signal)
-        refusal = barrier_rules(command->barrier, COMMAND_BARRIER, hardware->smem_bytes);
-    if (refusal)
-        return refusal;
-    for (unsigned d = 0; d < TW_COMMAND_OFFSETS_COUNT; d++)
-        if (command->offsets[d] >> (!writes && d < spatial ? offset_bits[spatial - 1] : 0))
-            return REFUSED(OFFSETS, COMMAND, OFFSETS);
-    return command->opcode == TW_OPCODE_REDUCE && !reduces(command->reduction, map->element)
-               ? REFUSED(REDUCTION, COMMAND, REDUCTION)
-               : 0;
-}
-
-static tw_refusal block_rules(const struct tw_block *block, const tw_hardware *hardware)
-{
-    int prefetch = block->opcode == TW_OPCODE_PREFETCH_BLOCK;
-    int to_global = block->destination_space == TW_SPACE_GLOBAL, within = block->source_space == block->destination_space;
-    uint32_t smem = hardware->smem_bytes, reduction = block->reduction;
-    uint64_t mask = ~(uint64_t)0 >> (64 - hardware->addr_width), distance;
-    tw_refusal refusal = 0;
-
-    if (!prefetch) {
-        if (reduction && (to_global ? LACKS(REDUCTIONS_GLOBAL) : LACKS(REDUCTIONS_SHARED)))
-            return REFUSED(UNSUPPORTED, BLOCK, REDUCTION);
-        if (reduction && is_float_sum(block->element) && LACKS(REDUCTIONS_FLOAT))
-            return REFUSED(UNSUPPORTED, BLOCK, ELEMENT);
-        if ((to_global && LACKS(STORES)) || (within && LACKS(LOCAL_COPIES)))
-            return REFUSED(UNSUPPORTED, BLOCK, DESTINATION_SPACE);
-        if (block->signal && !to_global)
-            refusal = barrier_rules(block->barrier, BLOCK_BARRIER, smem);
-        if (!refusal && reduction && !reduces(reduction, block->element))
-            refusal = REFUSED(REDUCTION, BLOCK, REDUCTION);
-        if (refusal)
-            return refusal;
-    }
-    if (block->size % 16)
-        return REFUSED(BLOCK_ALIGNMENT, BLOCK, SIZE);
-    if (block->source % 16)
-        return REFUSED(BLOCK_ALIGNMENT, BLOCK, SOURCE);
-    if (prefetch)
-        return 0;
-    if (block->destination % 16)
-        return REFUSED(BLOCK_ALIGNMENT, BLOCK, DESTINATION);
-    if (block->size > smem)
-        return REFUSED(BLOCK_RANGE, BLOCK, SIZE);
-    if (block->source_space == TW_SPACE_SHARED && leaves(block->source, block->size, smem))
-        return REFUSED(BLOCK_RANGE, BLOCK, SOURCE);
-    if (!to_global && leaves(block->destination, block->size, smem))
-        return REFUSED(BLOCK_RANGE, BLOCK, DESTINATION);
+    RULE(AND(BLOCK_SIZE, C(15)), BLOCK_ALIGNMENT, BLOCK, SIZE),
+    RULE(AND(BLOCK_SOURCE, C(15)), BLOCK_ALIGNMENT, BLOCK, SOURCE),
+    STOP_IF(NOT(GET(COPIES))),
+    RULE(AND(BLOCK_DESTINATION, C(15)), BLOCK_ALIGNMENT, BLOCK, DESTINATION),
+    RULE(BELOW(SMEM, BLOCK_SIZE), BLOCK_RANGE, BLOCK, SIZE),
+    RULE(BOTH(BLOCK_SOURCE_SPACE, BELOW(SUB(SMEM, BLOCK_SIZE), BLOCK_SOURCE)), BLOCK_RANGE, BLOCK, SOURCE),
+    RULE(BOTH(GET(TO_SHARED), BELOW(SUB(SMEM, BLOCK_SIZE), BLOCK_DESTINATION)), BLOCK_RANGE, BLOCK, DESTINATION),
     /* Addresses wrap, so the distance counts in both directions. */
-    distance = (block->destination - block->source) & mask;
-    if (within && (distance < block->size || (distance && ((0 - distance) & mask) < block->size)))
-        return REFUSED(OVERLAP, BLOCK, DESTINATION);
-    return 0;
-}
+    SET(MASK, SHR(SUB(C(0), C(1)), SUB(C(64), HARDWARE(addr_width)))),
+    SET(DISTANCE, SUB(BLOCK_DESTINATION, BLOCK_SOURCE)),
+    RULE(BOTH(GET(WITHIN), OR(BELOW(AND(GET(DISTANCE), GET(MASK)), BLOCK_SIZE),
+                              BELOW(AND(SUB(C(0), GET(DISTANCE)), GET(MASK)), BLOCK_SIZE))),
+         OVERLAP, BLOCK, DESTINATION),
+    END
+};
 
-/* Bytes that a lane needs for the tensor of one side. */
-TW_OUT_OF_LINE static uint32_t lane_bytes(const struct tw_lanes *command, uint32_t layout, uint32_t lane)
-{
-    uint32_t eu = (1u << command->eu_log2) - 1, lanes = command->lanes_log2;
-    uint32_t row = command->shape[0] << tw_element_log2(command->element), channel;
+/* Local variables of lanes_rules. */
+enum { FROM_LANES, TO_LANES, ARRIVES, ELEMENT_BYTES, UNIT_BYTES, GRANULE, LANES, ROOM, READ, WRITTEN, CHANNEL };
 
-    if (layout == TW_LANE_LAYOUT_ROW_ALIGNED)
-        row = (row + eu) & ~eu;
-    channel = product(row, command->shape[1]);
-    if (layout == TW_LANE_LAYOUT_ALIGNED)
-        channel = (channel + eu) & ~eu;
-    channel = product(channel, (lane + command->shape[2] + (1u << lanes) - 1) >> lanes);
-    return product(channel, command->shape[3]);
-}
+/* Bytes without the padding to a unit, and with it. */
+#define PADDED(bytes) AND(SUB(ADD(bytes, GET(UNIT_BYTES)), C(1)), SUB(C(0), GET(UNIT_BYTES)))
+#define ALIGNMENT(layout) SUB(SELECT(AND(layout, C(TW_LANE_LAYOUT_ALIGNED)), GET(GRANULE), GET(ELEMENT_BYTES)), C(1))
+#define SHAPE(dimension) ELEMENT(dimension, LANES_SHAPE)
+/* Sets CHANNEL to the bytes of all channels of a lane, for one image, and `bytes` to those for all of them. */
+#define LANE_BYTES(bytes, layout, lane) \
+    SET(CHANNEL, MUL(SHAPE(0), GET(ELEMENT_BYTES))), \
+    SET(CHANNEL, SELECT(EQUAL(layout, C(TW_LANE_LAYOUT_ROW_ALIGNED)), PADDED(GET(CHANNEL)), GET(CHANNEL))), \
+    SET(CHANNEL, MUL(GET(CHANNEL), SHAPE(1))), \
+    SET(CHANNEL, SELECT(EQUAL(layout, C(TW_LANE_LAYOUT_ALIGNED)), PADDED(GET(CHANNEL)), GET(CHANNEL))), \
+    SET(CHANNEL, MUL(GET(CHANNEL), SHR(SUB(ADD(ADD(lane, SHAPE(2)), GET(LANES)), C(1)), LANES_LANES_LOG2))), \
+    SET(bytes, MUL(GET(CHANNEL), SHAPE(3)))
+/* Whether they do not lie in a lane. */
+#define LEAVES(address, bytes) \
+    OR(SHR(GET(CHANNEL), C(40)), OR(BELOW(GET(ROOM), bytes), BELOW(SUB(GET(ROOM), bytes), address)))
 
-static tw_refusal lanes_rules(const struct tw_lanes *command, const tw_hardware *hardware)
-{
-    int from_lanes = command->source_layout != TW_LANE_LAYOUT_GLOBAL;
-    int to_lanes = command->destination_layout != TW_LANE_LAYOUT_GLOBAL;
-    uint32_t element, eu = 1u << command->eu_log2, lanes = 1u << command->lanes_log2, granule;
-    uint32_t room = hardware->smem_bytes >> command->lanes_log2, read = 0, written = 0;
-    tw_refusal refusal = 0;
+static const uint8_t lanes_rules[] = {
+    TW_FROM_TMAU,
+    RULE(LACKS(LANES), UNSUPPORTED, LANES, OPCODE),
+    SET(FROM_LANES, DIFFER(NOT(LANES_SOURCE_LAYOUT), C(1))),
+    SET(TO_LANES, DIFFER(NOT(LANES_DESTINATION_LAYOUT), C(1))),
+    RULE(OR(BOTH(NOT(GET(TO_LANES)), LACKS(STORES)), BOTH(BOTH(GET(TO_LANES), GET(FROM_LANES)), LACKS(LOCAL_COPIES))),
+         UNSUPPORTED, LANES, DESTINATION_LAYOUT),
+    RULE(BELOW(C(TW_ELEMENT_F8E5M2), LANES_ELEMENT), ELEMENT, LANES, ELEMENT),
+    SET(ARRIVES, BOTH(GET(TO_LANES), LANES_SIGNAL)),
+    BARRIER_RULES(GET(ARRIVES), LANES),
 
-    if ((!to_lanes && LACKS(STORES)) || (to_lanes && from_lanes && LACKS(LOCAL_COPIES)))
-        return REFUSED(UNSUPPORTED, LANES, DESTINATION_LAYOUT);
-    if (command->element > TW_ELEMENT_F8E5M2)
-        return REFUSED(ELEMENT, LANES, ELEMENT);
-    if (command->signal && to_lanes)
-        refusal = barrier_rules(command->barrier, LANES_BARRIER, hardware->smem_bytes);
-    if (refusal)
-        return refusal;
-    element = 1u << tw_element_log2(command->element);
-    granule = eu > element ? eu : element;
-    if ((uint32_t)command->source & ((command->source_layout & TW_LANE_LAYOUT_ALIGNED ? granule : element) - 1))
-        return REFUSED(BLOCK_ALIGNMENT, LANES, SOURCE);
-    if ((uint32_t)command->destination & ((command->destination_layout & TW_LANE_LAYOUT_ALIGNED ? granule : element) - 1))
-        return REFUSED(BLOCK_ALIGNMENT, LANES, DESTINATION);
-    if (from_lanes && leaves(command->source, read = lane_bytes(command, command->source_layout, command->source_lane), room))
-        return REFUSED(BLOCK_RANGE, LANES, SOURCE);
-    if (to_lanes && leaves(command->destination,
-                           written = lane_bytes(command, command->destination_layout, command->destination_lane), room))
-        return REFUSED(BLOCK_RANGE, LANES, DESTINATION);
-    /* Both lie in a lane then, so their ends are below 2^32. */
-    if (from_lanes && to_lanes && (uint32_t)command->source < (uint32_t)command->destination + written &&
-        (uint32_t)command->destination < (uint32_t)command->source + read)
-        return REFUSED(OVERLAP, LANES, DESTINATION);
-    if (command->lanes_log2 > 6)
-        return REFUSED(LANES, LANES, LANES_LOG2);
-    if (command->eu_log2 > 7 || eu < element)
-        return REFUSED(LANES, LANES, EU_LOG2);
-    if (!from_lanes && !to_lanes)
-        return REFUSED(LANES, LANES, DESTINATION_LAYOUT);
-    if (command->source_lane >= (from_lanes ? lanes : 1))
-        return REFUSED(LANES, LANES, SOURCE_LANE);
-    return command->destination_lane >= (to_lanes ? lanes : 1) ? REFUSED(LANES, LANES, DESTINATION_LANE) : 0;
-}
+    SET(ELEMENT_BYTES, SHL(C(1), ELEMENT_LOG2(LANES_ELEMENT))),
+    SET(UNIT_BYTES, SHL(C(1), LANES_EU_LOG2)),
+    SET(GRANULE, SELECT(BELOW(GET(ELEMENT_BYTES), GET(UNIT_BYTES)), GET(UNIT_BYTES), GET(ELEMENT_BYTES))),
+    SET(LANES, SHL(C(1), LANES_LANES_LOG2)),
+    SET(ROOM, SHR(SMEM, LANES_LANES_LOG2)),
+    RULE(AND(LANES_SOURCE, ALIGNMENT(LANES_SOURCE_LAYOUT)), BLOCK_ALIGNMENT, LANES, SOURCE),
+    RULE(AND(LANES_DESTINATION, ALIGNMENT(LANES_DESTINATION_LAYOUT)), BLOCK_ALIGNMENT, LANES, DESTINATION),
+    LANE_BYTES(READ, LANES_SOURCE_LAYOUT, LANES_SOURCE_LANE),
+    RULE(BOTH(GET(FROM_LANES), LEAVES(LANES_SOURCE, GET(READ))), BLOCK_RANGE, LANES, SOURCE),
+    LANE_BYTES(WRITTEN, LANES_DESTINATION_LAYOUT, LANES_DESTINATION_LANE),
+    RULE(BOTH(GET(TO_LANES), LEAVES(LANES_DESTINATION, GET(WRITTEN))), BLOCK_RANGE, LANES, DESTINATION),
+    RULE(BOTH(BOTH(BOTH(GET(FROM_LANES), GET(TO_LANES)), BELOW(LANES_SOURCE, ADD(LANES_DESTINATION, GET(WRITTEN)))),
+              BELOW(LANES_DESTINATION, ADD(LANES_SOURCE, GET(READ)))), OVERLAP, LANES, DESTINATION),
+    RULE(BELOW(C(6), LANES_LANES_LOG2), LANES, LANES, LANES_LOG2),
+    RULE(OR(BELOW(C(7), LANES_EU_LOG2), BELOW(GET(UNIT_BYTES), GET(ELEMENT_BYTES))), LANES, LANES, EU_LOG2),
+    RULE(NOT(OR(GET(FROM_LANES), GET(TO_LANES))), LANES, LANES, DESTINATION_LAYOUT),
+    RULE(NOT(BELOW(LANES_SOURCE_LANE, SELECT(GET(FROM_LANES), GET(LANES), C(1)))), LANES, LANES, SOURCE_LANE),
+    RULE(NOT(BELOW(LANES_DESTINATION_LANE, SELECT(GET(TO_LANES), GET(LANES), C(1)))), LANES, LANES, DESTINATION_LANE),
+    END
+};
 
-static tw_refusal replace_rules(const struct tw_replace *command)
+static const uint8_t replace_rules[] = {
+    TW_FROM_TMAU,
+    RULE(AND(REPLACE_DESCRIPTOR, C(63)), DESCRIPTOR_ALIGNMENT, REPLACE, DESCRIPTOR),
+    RULE(LACKS(REDUCTIONS_GLOBAL), UNSUPPORTED, REPLACE, OPCODE),
+    END
+};
+
+/* The rules of the field that a REPLACE changes. */
+static tw_status check_replaced(const struct tw_replace *command)
 {
     const tw_field *field = &tw_descriptor_format.fields[command->field];
+    uint32_t wrong = REPLACE_FIELD;
     unsigned width;
 
-    if (command->field >= tw_descriptor_format.count)
-        return REFUSED(FIELD, REPLACE, FIELD);
-    width = TW_FIELD_WIDTH(field);
-    if (command->index >= TW_FIELD_COUNT(field))
-        return REFUSED(FIELD, REPLACE, INDEX);
-    return width < 64 && command->value >> width ? REFUSED(FIELD, REPLACE, VALUE) : 0;
+    if (command->field < tw_descriptor_format.count) {
+        width = TW_FIELD_WIDTH(field);
+        if (command->index < TW_FIELD_COUNT(field)) {
+            if (width == 64 || !(command->value >> width))
+                return 0;
+            wrong = REPLACE_VALUE;
+        } else {
+            wrong = REPLACE_INDEX;
+        }
+    }
+    return TW_STATUS(TW_FROM_TMAU, TW_ERROR_FIELD, TW_COMMAND_FIELD + wrong);
 }
 
 /* Operations by what they have in common, a bit each. */
-#define IS(opcode) (1u << TW_OPCODE_##opcode)
-#define WITHOUT_RULES (IS(COMMIT) | IS(WAIT) | IS(WAIT_ALL) | IS(INVALIDATE_ALL))
-#define OF_BLOCKS (IS(COPY_BLOCK) | IS(PREFETCH_BLOCK))
-#define OF_TENSORS (IS(LOAD) | IS(STORE) | IS(REDUCE) | IS(PREFETCH))
-#define KNOWN (WITHOUT_RULES | OF_BLOCKS | OF_TENSORS | IS(LANES) | IS(REPLACE) | IS(INVALIDATE))
+#define BIT(opcode) (1u << TW_OPCODE_##opcode)
+#define WITHOUT_RULES (BIT(COMMIT) | BIT(WAIT) | BIT(WAIT_ALL) | BIT(INVALIDATE_ALL))
+#define OF_BLOCKS (BIT(COPY_BLOCK) | BIT(PREFETCH_BLOCK))
+#define OF_TENSORS (BIT(LOAD) | BIT(STORE) | BIT(REDUCE) | BIT(PREFETCH) | BIT(INVALIDATE))
+#define KNOWN (WITHOUT_RULES | OF_BLOCKS | OF_TENSORS | BIT(LANES) | BIT(REPLACE))
 
-static tw_refusal command_rules(const uint64_t *command, const uint64_t *descriptor, const tw_hardware *hardware,
-                                tw_status *of_descriptor)
+tw_status tw_check_command(const uint64_t command[TW_COMMAND_WORDS], const uint64_t *descriptor,
+                           const tw_hardware *hardware)
 {
     union {
         struct tw_command tensor;
@@ -253,43 +226,33 @@ static tw_refusal command_rules(const uint64_t *command, const uint64_t *descrip
         struct tw_replace replace;
     } members;
     struct tw_descriptor map;
+    const tw_format *format = &tw_command_format;
+    const uint8_t *rules = fetch_rules;
     uint32_t opcode = 1u << ((uint32_t)command[0] & 0xF);
-    int replace = opcode == IS(REPLACE);
+    tw_status status;
 
-    if (!(opcode & KNOWN))
-        return REFUSED(OPCODE, COMMAND, OPCODE);
     if (opcode & WITHOUT_RULES)
         return 0;
-    if (opcode == IS(LANES) && LACKS(LANES))
-        return REFUSED(UNSUPPORTED, LANES, OPCODE);
-    tw_unpack(&members, opcode & OF_BLOCKS ? &tw_block_format : opcode == IS(LANES) ? &tw_lanes_format
-                        : replace ? &tw_replace_format : &tw_command_format, command);
+    if (!(opcode & KNOWN))
+        return TW_STATUS(TW_FROM_TMAU, TW_ERROR_OPCODE, TW_COMMAND_FIELD);
     if (opcode & OF_BLOCKS)
-        return block_rules(&members.block, hardware);
-    if (opcode == IS(LANES))
-        return lanes_rules(&members.lanes, hardware);
-    if ((replace ? members.replace.descriptor : members.tensor.descriptor) % 64)
-        return TW_REFUSAL(TW_ERROR_DESCRIPTOR_ALIGNMENT, replace ? REPLACE_DESCRIPTOR : COMMAND_DESCRIPTOR);
-    if ((opcode == IS(STORE) && LACKS(STORES)) || (opcode & (IS(REDUCE) | IS(REPLACE)) && LACKS(REDUCTIONS_GLOBAL)))
-        return REFUSED(UNSUPPORTED, COMMAND, OPCODE);
-    if (replace)
-        return replace_rules(&members.replace);
-    if (opcode == IS(INVALIDATE) || !descriptor)
-        return 0;
-    *of_descriptor = tw_check_descriptor(descriptor, hardware->features);
-    if (*of_descriptor)
-        return 0;
-    tw_unpack(&map, &tw_descriptor_format, descriptor);
-    return tensor_rules(&members.tensor, &map, hardware);
-}
-
-tw_status tw_check_command(const uint64_t command[TW_COMMAND_WORDS], const uint64_t *descriptor,
-                           const tw_hardware *hardware)
-{
-    tw_status of_descriptor = 0;
-    tw_refusal refusal = command_rules(command, descriptor, hardware, &of_descriptor);
-
-    if (of_descriptor || !refusal)
-        return of_descriptor;
-    return tw_refused(TW_FROM_TMAU, refusal & OF_MAP ? refusal ^ OF_MAP : refusal + TW_REFUSAL(0, TW_COMMAND_FIELD));
+        format = &tw_block_format, rules = block_rules;
+    if (opcode & BIT(LANES))
+        format = &tw_lanes_format, rules = lanes_rules;
+    if (opcode & BIT(REPLACE))
+        format = &tw_replace_format, rules = replace_rules;
+    tw_unpack(&members, format, command);
+    status = tw_check_rules(rules, format, &members, NULL, &hardware->features);
+    if (status)
+        return status;
+    if (opcode & BIT(REPLACE))
+        return check_replaced(&members.replace);
+    if (opcode & OF_TENSORS && opcode != BIT(INVALIDATE) && descriptor) {
+        status = tw_check_descriptor(descriptor, hardware->features);
+        if (status)
+            return status;
+        tw_unpack(&map, &tw_descriptor_format, descriptor);
+        status = tw_check_rules(tensor_rules, format, &members, &map, &hardware->features);
+    }
+    return status;
 }

@@ -11,16 +11,16 @@ static tw_status library(uint32_t code)
     return TW_STATUS(TW_FROM_LIBRARY, code, 0);
 }
 
-/* Whether registers are those of an engine, in a version that this library knows; or there are none. */
-static int is_engine(const volatile uint32_t *registers, uint32_t identity)
+static uint64_t error_address(const volatile uint32_t *tmau)
 {
-    return !registers || (registers[TW_REG_ID / 4] == identity &&
-                          registers[TW_REG_VERSION / 4] >> TW_REG_VERSION_MAJOR_LSB ==
-                              TW_REG_VERSION_VALUE >> TW_REG_VERSION_MAJOR_LSB);
+    return (uint64_t)REG(tmau, , ERROR_ADDRESS_HI) << 32 | REG(tmau, , ERROR_ADDRESS_LO);
 }
 
 tw_status tw_open(tw_core *core)
 {
+    static const uint32_t identities[] = {TW_REG_ID_VALUE, TW_PE_REG_ID_VALUE, TW_CONV_REG_ID_VALUE,
+                                          TW_PROGRAM_REG_ID_VALUE};
+    const volatile uint32_t *const engines[] = {core->tmau, core->pe, core->conv, core->program};
     tw_hardware *hardware = &core->hardware;
     uint32_t word;
 
@@ -29,9 +29,12 @@ tw_status tw_open(tw_core *core)
     core->watchdog = WATCHDOG;
     if (!core->tmau)
         return library(TW_LIBRARY_MISSING);
-    if (!is_engine(core->tmau, TW_REG_ID_VALUE) || !is_engine(core->pe, TW_PE_REG_ID_VALUE) ||
-        !is_engine(core->conv, TW_CONV_REG_ID_VALUE) || !is_engine(core->program, TW_PROGRAM_REG_ID_VALUE))
-        return library(TW_LIBRARY_IDENTITY);
+    for (unsigned i = 0; i < 4; i++)
+        /* This library knows one version of registers. */
+        if (engines[i] && (engines[i][TW_REG_ID / 4] != identities[i] ||
+                           engines[i][TW_REG_VERSION / 4] >> TW_REG_VERSION_MAJOR_LSB !=
+                               TW_REG_VERSION_VALUE >> TW_REG_VERSION_MAJOR_LSB))
+            return library(TW_LIBRARY_IDENTITY);
     word = REG(core->tmau, , PARAMS0);
     hardware->bus_bytes = FIELD(word, REG_PARAMS0, BUS_BYTES);
     hardware->addr_width = FIELD(word, REG_PARAMS0, ADDR_WIDTH);
@@ -94,10 +97,9 @@ tw_status tw_take_error(tw_core *core, tw_fault *fault)
 {
     volatile uint32_t *tmau = core->tmau;
     uint32_t record = REG(tmau, , ERROR);
-    uint64_t address = (uint64_t)REG(tmau, , ERROR_ADDRESS_HI) << 32 | REG(tmau, , ERROR_ADDRESS_LO);
 
     *fault = (tw_fault){record & 0xFF ? TW_STATUS(TW_FROM_TMAU, record & 0xFF, record >> 8 & 0xFF) : 0,
-                        record >> TW_REG_ERROR_TAG_LSB, 0, address};
+                        record >> TW_REG_ERROR_TAG_LSB, 0, error_address(tmau)};
     REG(tmau, , CONTROL) = 1u << TW_REG_CONTROL_CLEAR_ERROR_LSB;
     return fault->status;
 }
@@ -111,7 +113,7 @@ static tw_status stopped(tw_core *core, tw_fault *fault)
     *fault = (tw_fault){status, record >> TW_PROGRAM_REG_ERROR_TAG_LSB, REG(core->program, PROGRAM_, ERROR_WORD), 0};
     if (engine == TW_ENGINE_TMAU) {
         record = REG(core->tmau, , ERROR);
-        fault->address = (uint64_t)REG(core->tmau, , ERROR_ADDRESS_HI) << 32 | REG(core->tmau, , ERROR_ADDRESS_LO);
+        fault->address = error_address(core->tmau);
     } else if (engine) {
         record = REG(engine == TW_ENGINE_PE ? core->pe : core->conv, PE_, ERROR);
     }

@@ -1,7 +1,8 @@
 /* Rules of jobs of the convolution engine, in the order of codes and fields. */
 #include "tilewright_rules.h"
 
-#define REFUSED(code, field) TW_REFUSAL(TW_CONV_ERROR_##code, FIELD_##field)
+#define RULE(condition, code, field) condition, TW_RULE_REFUSE, TW_CONV_ERROR_##code, FIELD_##field
+#define F(field) FIELD_##field
 
 /* Numbers of fields in a job. */
 enum {
@@ -14,202 +15,134 @@ enum {
     FIELD_FUNCTION_TABLE
 };
 
-typedef struct tw_convolution job_t;
+/*
+ * Local variables. The first six are 0 or 1; ELEMENT_BYTES and RESULT_BYTES are those of an element of X and of Y; the
+ * ends are the addresses after a tensor, 0 for one that the job does not have.
+ */
+enum { FLOATS, QUANTISED, MAXIMUM, SUMS, HAS_K, ADDS, ELEMENT_BYTES, RESULT_BYTES, ROW, X_END, K_END, TABLE_END, Y_END,
+       ADDEND_END };
 
-static int is_quantised(const job_t *job)
-{
-    return job->output == TW_CONV_OUTPUT_U8 || job->output == TW_CONV_OUTPUT_S8;
-}
-
-static uint32_t element_log2(const job_t *job)
-{
-    return job->type >= TW_PE_MM_TYPE_S16S16;
-}
-
-/* Rules on the fields that decide the meaning of the others. */
-static tw_refusal kind_rules(const job_t *job, const tw_hardware *hardware)
-{
-    int is_float = job->type >= TW_PE_MM_TYPE_F16, maximum = job->operation == TW_CONV_OPERATION_MAX_POOL;
-    uint32_t family = is_float ? job->type - TW_PE_MM_TYPE_F16 + 2 : element_log2(job);
-    int half = job->output == TW_CONV_OUTPUT_F16 || job->output == TW_CONV_OUTPUT_BF16;
-
-    if (job->operation > TW_CONV_OPERATION_MAX_POOL)
-        return REFUSED(OPERATION, OPERATION);
-    if (job->type > TW_PE_MM_TYPE_BF16)
-        return REFUSED(TYPE, TYPE);
-    if (!(hardware->conv_types >> family & 1))
-        return REFUSED(UNSUPPORTED, TYPE);
-    if (job->function && !hardware->conv_function)
-        return REFUSED(UNSUPPORTED, FUNCTION);
-    if (job->zero_first && !hardware->conv_zero_first)
-        return REFUSED(UNSUPPORTED, ZERO_FIRST);
-    if (job->output > TW_CONV_OUTPUT_ELEMENT || (is_float ? is_quantised(job) : half) ||
-        maximum != (job->output == TW_CONV_OUTPUT_ELEMENT))
-        return REFUSED(OUTPUT, OUTPUT);
-    if (job->function && !is_quantised(job) && !(maximum && !element_log2(job)))
-        return REFUSED(OUTPUT, FUNCTION);
-    return 0;
-}
-
+#define IS(field, value) EQUAL(F(field), C(TW_##value))
 /* Whether the bits of a binary32 are those of an infinity or a NaN. */
-static int is_infinite(uint32_t bits)
-{
-    return (bits & 0x7F800000) == 0x7F800000;
-}
+#define INFINITE(bits) NOT(AND(ADD(SHR(bits, C(23)), C(1)), SHR(SUB(C(0), C(1)), C(56))))
+/* With an inverted sign bit, s8 has the order of unsigned numbers. */
+#define SIGN SHL(IS(OUTPUT, CONV_OUTPUT_S8), C(7))
+#define CROSS(least, most) BELOW(DIFFER(most, SIGN), DIFFER(least, SIGN))
+/* Bytes from the first pixel to the last. */
+#define SPAN(width, height, pitch) \
+    ADD(ADD(MUL(SUB(width, C(1)), ELEMENT(0, pitch)), MUL(SUB(height, C(1)), ELEMENT(1, pitch))), \
+        MUL(SUB(F(BATCH), C(1)), ELEMENT(2, pitch)))
+#define SAME_PITCH(number) EQUAL(ELEMENT(number, F(ADDEND_PITCH)), ELEMENT(number, F(Y_PITCH)))
+/* Whether `bytes`, a power of two, does not divide a number. */
+#define REST(number, bytes) AND(number, SUB(bytes, C(1)))
+/* The rules of a tensor that results may not overlap, and of all pitches of a tensor. */
+#define APART(field) \
+    RULE(BOTH(BELOW(F(field), GET(Y_END)), BELOW(F(Y), GET(field##_END))), OVERLAP, field)
+#define PITCHES(exists, field, bytes) \
+    EACH(3), RULE(BOTH(exists, REST(F(field), bytes)), ALIGNMENT, field), AGAIN
+/* The rule that `count` rows of `row` bytes do not overlap, and the bytes of all of them. */
+#define ROWS_OVERLAP(count, number, row) \
+    RULE(BOTH(BELOW(C(1), count), BELOW(ELEMENT(number, F(Y_PITCH)), row)), PITCH, Y_PITCH), \
+    SET(ROW, ADD(row, MUL(SUB(count, C(1)), ELEMENT(number, F(Y_PITCH)))))
 
-/* Rules on all numbers but addresses and pitches. */
-static tw_refusal value_rules(const job_t *job, const tw_hardware *hardware)
-{
-    int sums = job->operation == TW_CONV_OPERATION_CONVOLUTION, maximum = job->operation == TW_CONV_OPERATION_MAX_POOL;
-    uint32_t element = 1u << element_log2(job), block = 1u << job->granularity, least = hardware->conv_row_bytes / 16;
+static const uint8_t job_rules[] = {
+    TW_FROM_CONV,
+    /* The fields that decide the meaning of the others. */
+    SET(FLOATS, BELOW(C(TW_PE_MM_TYPE_F16 - 1), F(TYPE))),
+    SET(ELEMENT_BYTES, SELECT(BELOW(F(TYPE), C(TW_PE_MM_TYPE_S16S16)), C(1), C(2))),
+    SET(QUANTISED, OR(IS(OUTPUT, CONV_OUTPUT_U8), IS(OUTPUT, CONV_OUTPUT_S8))),
+    SET(MAXIMUM, IS(OPERATION, CONV_OPERATION_MAX_POOL)),
+    SET(SUMS, IS(OPERATION, CONV_OPERATION_CONVOLUTION)),
+    SET(HAS_K, BELOW(F(OPERATION), C(TW_CONV_OPERATION_DEPTHWISE + 1))),
+    SET(ADDS, BOTH(GET(QUANTISED), F(ADD))),
+    RULE(BELOW(C(TW_CONV_OPERATION_MAX_POOL), F(OPERATION)), OPERATION, OPERATION),
+    RULE(BELOW(C(TW_PE_MM_TYPE_BF16), F(TYPE)), TYPE, TYPE),
+    RULE(NOT(AND(SHR(HARDWARE(conv_types), SELECT(GET(FLOATS), SUB(F(TYPE), C(TW_PE_MM_TYPE_F16 - 2)),
+                                                  SUB(GET(ELEMENT_BYTES), C(1)))), C(1))), UNSUPPORTED, TYPE),
+    RULE(BOTH(NOT(HARDWARE(conv_function)), F(FUNCTION)), UNSUPPORTED, FUNCTION),
+    RULE(BOTH(NOT(HARDWARE(conv_zero_first)), F(ZERO_FIRST)), UNSUPPORTED, ZERO_FIRST),
+    RULE(OR(OR(BELOW(C(TW_CONV_OUTPUT_ELEMENT), F(OUTPUT)),
+               SELECT(GET(FLOATS), GET(QUANTISED), OR(IS(OUTPUT, CONV_OUTPUT_F16), IS(OUTPUT, CONV_OUTPUT_BF16)))),
+            DIFFER(GET(MAXIMUM), IS(OUTPUT, CONV_OUTPUT_ELEMENT))), OUTPUT, OUTPUT),
+    RULE(BOTH(NOT(OR(GET(QUANTISED), BOTH(GET(MAXIMUM), BELOW(GET(ELEMENT_BYTES), C(2))))), F(FUNCTION)),
+         OUTPUT, FUNCTION),
 
-    if (job->type < TW_PE_MM_TYPE_F16 && !maximum) {
-        if (job->x_zero >> 8 * element)
-            return REFUSED(ZERO, X_ZERO);
-        if (job->operation != TW_CONV_OPERATION_SUM_POOL && job->k_zero >> 8 * element)
-            return REFUSED(ZERO, K_ZERO);
-    }
-    if (is_quantised(job)) {
-        /* With an inverted sign bit, s8 has the order of unsigned numbers. */
-        uint32_t sign = job->output == TW_CONV_OUTPUT_S8 ? 0x80 : 0;
+    /* All numbers but addresses and pitches. */
+    RULE(BOTH(NOT(OR(GET(FLOATS), GET(MAXIMUM))), SHR(F(X_ZERO), MUL(C(8), GET(ELEMENT_BYTES)))), ZERO, X_ZERO),
+    RULE(BOTH(BOTH(NOT(GET(FLOATS)), GET(HAS_K)), SHR(F(K_ZERO), MUL(C(8), GET(ELEMENT_BYTES)))), ZERO, K_ZERO),
+    RULE(BOTH(GET(QUANTISED), CROSS(F(MINIMUM), F(MAXIMUM))), CLAMP, MINIMUM),
+    RULE(BOTH(GET(ADDS), CROSS(F(ADD_MINIMUM), F(ADD_MAXIMUM))), CLAMP, ADD_MINIMUM),
+    EACH(2), RULE(BOTH(GET(ADDS), INFINITE(F(RATIO))), FACTOR, RATIO), AGAIN,
+    RULE(BOTH(GET(ADDS), INFINITE(F(OFFSET))), FACTOR, OFFSET),
+    RULE(BOTH(NOT(EQUAL(F(MERGE), C(1))),
+              OR(NOT(GET(SUMS)), OR(DIFFER(F(DILATION), C(1)),
+                                    DIFFER(F(X_PITCH), MUL(F(CHANNELS), GET(ELEMENT_BYTES)))))), MERGE, MERGE),
+    SET(ROW, SHL(C(1), F(GRANULARITY))),
+    RULE(OR(BELOW(GET(ROW), GET(ELEMENT_BYTES)), OR(BELOW(GET(ROW), SHR(HARDWARE(conv_row_bytes), C(4))),
+                                                    BELOW(HARDWARE(conv_row_bytes), GET(ROW)))),
+         GRANULARITY, GRANULARITY),
+    RULE(BOTH(NOT(GET(SUMS)), DIFFER(F(OUT_CHANNELS), F(CHANNELS))), CHANNELS, OUT_CHANNELS),
 
-        if ((job->minimum ^ sign) > (job->maximum ^ sign))
-            return REFUSED(CLAMP, MINIMUM);
-        if (job->add && (job->add_minimum ^ sign) > (job->add_maximum ^ sign))
-            return REFUSED(CLAMP, ADD_MINIMUM);
-        if (job->add && (is_infinite(job->ratio[0]) || is_infinite(job->ratio[1])))
-            return REFUSED(FACTOR, RATIO);
-        if (job->add && is_infinite(job->offset))
-            return REFUSED(FACTOR, OFFSET);
-    }
-    if (job->merge != 1 && (!sums || job->dilation[0] != 1 || job->x_pitch[0] != job->channels * element))
-        return REFUSED(MERGE, MERGE);
-    if (block < (least > element ? least : element) || block > hardware->conv_row_bytes)
-        return REFUSED(GRANULARITY, GRANULARITY);
-    return !sums && job->out_channels != job->channels ? REFUSED(CHANNELS, OUT_CHANNELS) : 0;
-}
+    /* Addresses. */
+    SET(RESULT_BYTES, SELECT(GET(QUANTISED), C(1), SELECT(GET(MAXIMUM), GET(ELEMENT_BYTES),
+                                                          SELECT(F(OUTPUT), C(2), C(4))))),
+    RULE(BOTH(NOT(NOT(F(SIGNAL))), AND(F(BARRIER), C(7))), ALIGNMENT, BARRIER),
+    RULE(REST(F(X), GET(ELEMENT_BYTES)), ALIGNMENT, X),
+    RULE(BOTH(GET(HAS_K), REST(F(K), GET(ELEMENT_BYTES))), ALIGNMENT, K),
+    SET(TABLE_END, SELECT(OR(GET(QUANTISED), BOTH(NOT(GET(MAXIMUM)), F(BIAS))),
+                          ADD(F(TABLE), MUL(C(8), F(OUT_CHANNELS))), C(0))),
+    RULE(BOTH(NOT(NOT(GET(TABLE_END))), AND(F(TABLE), C(7))), ALIGNMENT, TABLE),
+    RULE(REST(F(Y), GET(RESULT_BYTES)), ALIGNMENT, Y),
+    RULE(BOTH(GET(ADDS), REST(F(ADDEND), GET(RESULT_BYTES))), ALIGNMENT, ADDEND),
+    RULE(BOTH(NOT(NOT(F(FUNCTION))), AND(F(FUNCTION_TABLE), C(15))), ALIGNMENT, FUNCTION_TABLE),
+    PITCHES(C(1), X_PITCH, GET(ELEMENT_BYTES)),
+    RULE(BOTH(GET(HAS_K), REST(F(K_PITCH), GET(ELEMENT_BYTES))), ALIGNMENT, K_PITCH),
+    PITCHES(C(1), Y_PITCH, GET(RESULT_BYTES)),
+    PITCHES(GET(ADDS), ADDEND_PITCH, GET(RESULT_BYTES)),
+    SET(ROW, MUL(F(OUT_CHANNELS), GET(RESULT_BYTES))),
+    ROWS_OVERLAP(F(OUT_WIDTH), 0, GET(ROW)),
+    ROWS_OVERLAP(F(OUT_HEIGHT), 1, GET(ROW)),
+    ROWS_OVERLAP(F(BATCH), 2, GET(ROW)),
 
-/* A tensor in shared memory: its bytes begin at `address` and end before `end`. */
-typedef struct {
-    uint32_t field, pitch_field, address, unit;
-    uint64_t end;
-} part_t;
-
-/* A tensor of rows of `row` bytes: pixels, lines and images with their pitches. */
-TW_OUT_OF_LINE static part_t pixels(uint32_t field, uint32_t pitch_field, uint32_t address, uint32_t unit, uint64_t row,
-                     const uint32_t counts[3], const uint32_t pitches[3])
-{
-    part_t part = {field, 0, address, unit, address + row};
-
-    for (unsigned d = 0; d < 3; d++) {
-        part.end += (uint64_t)(counts[d] - 1) * pitches[d];
-        if (pitches[d] & (unit - 1))
-            part.pitch_field = pitch_field;
-    }
-    return part;
-}
-
-/* The parts of a job in the order of checks, up to 7; returns how many. */
-static unsigned parts_of(const job_t *job, part_t *parts)
-{
-    uint32_t element = 1u << element_log2(job), taps = job->kernel[0] * job->kernel[1];
-    uint32_t in[3] = {job->width, job->height, job->batch}, out[3] = {job->out_width, job->out_height, job->batch};
-    uint32_t result = job->output == TW_CONV_OUTPUT_ELEMENT ? element
-                      : is_quantised(job)                   ? 1
-                      : job->output == TW_CONV_OUTPUT_RAW   ? 4
-                                                            : 2;
-    int sums = job->operation == TW_CONV_OPERATION_CONVOLUTION;
-    unsigned count = 0;
-
-    if (job->signal)
-        parts[count++] = (part_t){FIELD_BARRIER, 0, job->barrier, 8, (uint64_t)job->barrier + (job->early && sums ? 16 : 8)};
-    parts[count++] = pixels(FIELD_X, FIELD_X_PITCH, job->x, element, (uint64_t)job->channels * element, in, job->x_pitch);
-    if (job->operation <= TW_CONV_OPERATION_DEPTHWISE) {
-        uint32_t counts[3] = {sums ? job->out_channels : taps, 1, 1}, pitches[3] = {job->k_pitch, 0, 0};
-
-        parts[count++] = pixels(FIELD_K, FIELD_K_PITCH, job->k, element,
-                                (uint64_t)job->channels * (sums ? taps : 1) * element, counts, pitches);
-    }
-    if (is_quantised(job) || (job->bias && job->operation != TW_CONV_OPERATION_MAX_POOL))
-        parts[count++] = (part_t){FIELD_TABLE, 0, job->table, 8, (uint64_t)job->table + 8 * job->out_channels};
-    parts[count++] = pixels(FIELD_Y, FIELD_Y_PITCH, job->y, result, (uint64_t)job->out_channels * result, out, job->y_pitch);
-    if (is_quantised(job) && job->add)
-        parts[count++] = pixels(FIELD_ADDEND, FIELD_ADDEND_PITCH, job->addend, result,
-                                (uint64_t)job->out_channels * result, out, job->addend_pitch);
-    if (job->function)
-        parts[count++] = (part_t){FIELD_FUNCTION_TABLE, 0, job->function_table, 16, (uint64_t)job->function_table + 256};
-    return count;
-}
-
-/* Whether the pixels of Y overlap: each pitch must be at least what the smaller dimensions take. */
-static int results_overlap(const job_t *job, const part_t *y)
-{
-    uint32_t counts[3] = {job->out_width, job->out_height, job->batch};
-    uint64_t room = (uint64_t)job->out_channels * y->unit;
-
-    for (unsigned d = 0; d < 3; d++) {
-        if (counts[d] > 1 && job->y_pitch[d] < room)
-            return 1;
-        room += (uint64_t)(counts[d] - 1) * job->y_pitch[d];
-    }
-    return 0;
-}
-
-static int same_pitches(const job_t *job)
-{
-    return job->addend_pitch[0] == job->y_pitch[0] && job->addend_pitch[1] == job->y_pitch[1] &&
-           job->addend_pitch[2] == job->y_pitch[2];
-}
-
-/* Rules on addresses and pitches. */
-static tw_refusal place_rules(const job_t *job, uint32_t smem_bytes)
-{
-    static const uint8_t pitched[] = {FIELD_X, FIELD_K, FIELD_Y, FIELD_ADDEND};
-    static const uint8_t read[] = {FIELD_X, FIELD_K, FIELD_TABLE, FIELD_ADDEND, FIELD_FUNCTION_TABLE};
-    part_t parts[7];
-    const part_t *y = parts;
-    unsigned count = parts_of(job, parts);
-
-    while (y->field != FIELD_Y)
-        y++;
-    for (unsigned i = 0; i < count; i++)
-        if (parts[i].address & (parts[i].unit - 1))
-            return TW_REFUSAL(TW_CONV_ERROR_ALIGNMENT, parts[i].field);
-    for (unsigned order = 0; order < sizeof pitched; order++)
-        for (unsigned i = 0; i < count; i++)
-            if (parts[i].field == pitched[order] && parts[i].pitch_field)
-                return TW_REFUSAL(TW_CONV_ERROR_ALIGNMENT, parts[i].pitch_field);
-    if (results_overlap(job, y))
-        return REFUSED(PITCH, Y_PITCH);
-    for (unsigned i = 0; i < count; i++)
-        if (parts[i].end > smem_bytes)
-            return TW_REFUSAL(TW_CONV_ERROR_RANGE, parts[i].field);
-    for (unsigned order = 0; order < sizeof read; order++)
-        for (unsigned i = 0; i < count; i++) {
-            const part_t *part = &parts[i];
-            int in_place = part->field == FIELD_ADDEND && part->address == y->address && same_pitches(job);
-
-            if (part->field == read[order] && part->address < y->end && y->address < part->end && !in_place)
-                return TW_REFUSAL(TW_CONV_ERROR_OVERLAP, part->field);
-        }
-    return 0;
-}
+    /* Ends. ROW is the number of bytes from the first result to the last. */
+    SET(Y_END, ADD(F(Y), GET(ROW))),
+    SET(ADDEND_END, SELECT(GET(ADDS), ADD(ADD(F(ADDEND), MUL(F(OUT_CHANNELS), GET(RESULT_BYTES))),
+                                          SPAN(F(OUT_WIDTH), F(OUT_HEIGHT), F(ADDEND_PITCH))), C(0))),
+    SET(ROW, MUL(F(CHANNELS), GET(ELEMENT_BYTES))),
+    SET(X_END, ADD(ADD(F(X), GET(ROW)), SPAN(F(WIDTH), F(HEIGHT), F(X_PITCH)))),
+    /* K has rows of all taps, or one of a tap's channels for each tap. */
+    SET(K_END, MUL(ELEMENT(0, F(KERNEL)), ELEMENT(1, F(KERNEL)))),
+    SET(K_END, SELECT(GET(HAS_K), ADD(F(K), SELECT(GET(SUMS),
+        ADD(MUL(GET(ROW), GET(K_END)), MUL(SUB(F(OUT_CHANNELS), C(1)), F(K_PITCH))),
+        ADD(GET(ROW), MUL(SUB(GET(K_END), C(1)), F(K_PITCH))))), C(0))),
+    RULE(BELOW(HARDWARE(smem_bytes), SELECT(F(SIGNAL), ADD(F(BARRIER), SELECT(BOTH(GET(SUMS), F(EARLY)), C(16), C(8))),
+                                            C(0))), RANGE, BARRIER),
+    RULE(BELOW(HARDWARE(smem_bytes), GET(X_END)), RANGE, X),
+    RULE(BELOW(HARDWARE(smem_bytes), GET(K_END)), RANGE, K),
+    RULE(BELOW(HARDWARE(smem_bytes), GET(TABLE_END)), RANGE, TABLE),
+    RULE(BELOW(HARDWARE(smem_bytes), GET(Y_END)), RANGE, Y),
+    RULE(BELOW(HARDWARE(smem_bytes), GET(ADDEND_END)), RANGE, ADDEND),
+    RULE(BELOW(HARDWARE(smem_bytes), SELECT(F(FUNCTION), ADD(F(FUNCTION_TABLE), SHL(C(1), C(8))), C(0))),
+         RANGE, FUNCTION_TABLE),
+    APART(X),
+    APART(K),
+    APART(TABLE),
+    /* Results may take the place of the second operand. */
+    SET(ADDEND_END, SELECT(BOTH(BOTH(EQUAL(F(ADDEND), F(Y)), SAME_PITCH(0)), BOTH(SAME_PITCH(1), SAME_PITCH(2))),
+                           C(0), GET(ADDEND_END))),
+    APART(ADDEND),
+    STOP_IF(NOT(F(FUNCTION))),
+    RULE(BOTH(BELOW(F(FUNCTION_TABLE), GET(Y_END)), BELOW(F(Y), ADD(F(FUNCTION_TABLE), SHL(C(1), C(8))))),
+         OVERLAP, FUNCTION_TABLE),
+    END
+};
 
 tw_status tw_check_job(const uint64_t word[TW_CONVOLUTION_WORDS], const tw_hardware *hardware)
 {
-    job_t job;
-    tw_refusal refusal = 0;
+    struct tw_convolution job;
+    tw_status status = tw_unpack_checked(&job, &tw_convolution_format, word);
 
-    tw_unpack(&job, &tw_convolution_format, word);
-    if ((word[0] & 0xFF) != TW_CONVOLUTION_LAYOUT_VERSION)
-        refusal = REFUSED(VERSION, VERSION);
-    else if (tw_has_reserved(word, &tw_convolution_format, &job))
-        refusal = TW_REFUSAL(TW_CONV_ERROR_RESERVED, 0);
-    if (!refusal)
-        refusal = kind_rules(&job, hardware);
-    if (!refusal)
-        refusal = value_rules(&job, hardware);
-    if (!refusal)
-        refusal = place_rules(&job, hardware->smem_bytes);
-    return tw_refused(TW_FROM_CONV, refusal);
+    if (status)
+        return TW_STATUS(TW_FROM_CONV, TW_CONV_ERROR_VERSION - 1, 0) + status;
+    return tw_check_rules(job_rules, &tw_convolution_format, &job, NULL, &hardware->features);
 }

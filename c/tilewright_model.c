@@ -1,6 +1,12 @@
 /* Model containers: docs/in_your_soc.md has their layout. */
 #include "tilewright.h"
 
+#ifdef __GNUC__
+#define OUT_OF_LINE __attribute__((noinline)) /* the compiler would copy it to each of its callers */
+#else
+#define OUT_OF_LINE
+#endif
+
 #define MAGIC UINT32_C(0x444D5754) /* the letters TWMD */
 #define VERSION 1
 #define RANK 6
@@ -194,7 +200,7 @@ tw_status tw_model_load(tw_model *model, tw_core *core, const void *container, s
 }
 
 /* The record of a tensor; NULL if there is none. */
-static const record_t *find(const tw_model *model, uint32_t output, uint32_t number)
+OUT_OF_LINE static const record_t *find(const tw_model *model, uint32_t output, uint32_t number)
 {
     const header_t *header = header_of(model->container);
 
@@ -208,7 +214,7 @@ static uint32_t element_bytes(const record_t *record)
     return record->element == TW_ELEMENT_S32 ? 4 : 1;
 }
 
-static uint32_t bytes_of(const record_t *record)
+OUT_OF_LINE static uint32_t bytes_of(const record_t *record)
 {
     uint32_t bytes = element_bytes(record);
 

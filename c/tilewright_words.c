@@ -6,34 +6,21 @@
 #endif
 
 /*
- * Formats are such that a field of up to 32 bits lies in one half of a word, and a wider one begins a word: few
+ * Halves of words. Formats are such that a field of up to 32 bits lies in one, and a wider one begins with one: few
  * operations then need 64 bits, which are many instructions on a processor of 32 bits.
  */
-
-/* The stored number of a value of a member of 32 bits, in `stored`; whether the field can hold it. */
-static int encode(const tw_field *field, uint32_t value, uint32_t *stored)
-{
-    unsigned width = TW_FIELD_WIDTH(field), spare = 32u - width;
-
-    value -= (field->shape & TW_FIELD_BIASED) != 0;
-    *stored = value << spare >> spare;
-    if (field->shape & TW_FIELD_SIGNED)
-        value += UINT32_C(1) << (width - 1);
-    return value << spare >> spare == value;
-}
-
-static uint64_t in_half(unsigned lsb, uint32_t stored)
-{
-    stored <<= lsb % 32;
-    return lsb & 32 ? (uint64_t)stored << 32 : stored;
-}
+#ifdef __GNUC__
+typedef uint32_t __attribute__((may_alias)) half_t;
+#else
+typedef uint32_t half_t;
+#endif
 
 /* Bits from one element of a field to the next. */
-static unsigned pitch_of(const tw_field *field)
+static unsigned pitch_of(unsigned width)
 {
     unsigned pitch = 4;
 
-    while (pitch < TW_FIELD_WIDTH(field))
+    while (pitch < width)
         pitch *= 2;
     return pitch;
 }
@@ -45,27 +32,34 @@ tw_status tw_pack(uint64_t *words, const tw_format *format, const void *members)
     for (unsigned number = 0; number < format->count; number++) {
         const tw_field *field = &format->fields[number];
         const uint32_t *member = (const uint32_t *)members + field->offset;
-        unsigned lsb = TW_FIELD_LSB(field), width = TW_FIELD_WIDTH(field), pitch = pitch_of(field);
+        unsigned lsb = TW_FIELD_LSB(field), width = TW_FIELD_WIDTH(field), pitch = pitch_of(width);
+        unsigned biased = (field->shape & TW_FIELD_BIASED) != 0;
 
         for (unsigned element = 0; element < TW_FIELD_COUNT(field); element++, lsb += pitch) {
-            uint32_t stored = format->constant;
-            int fits = 1;
+            half_t *half = (half_t *)words + lsb / 32;
+            uint32_t low = format->constant, excess = 0;
 
             if (field->shape & TW_FIELD_WIDE) {
-                uint64_t value = ((const uint64_t *)(const void *)member)[element];
-                uint32_t high;
+                uint64_t value = ((const uint64_t *)(const void *)member)[element] - biased;
+                uint32_t high = (uint32_t)(value >> 32);
 
-                value -= (field->shape & TW_FIELD_BIASED) != 0;
-                high = (uint32_t)(value >> 32);
-                fits = width == 64 || !(high >> (width - 32));
-                words[lsb / 64] |= lsb & 32 ? value << 32 : value;
-            } else {
-                if (!(field->shape & TW_FIELD_CONSTANT))
-                    fits = encode(field, member[element], &stored);
-                words[lsb / 64] |= in_half(lsb, stored);
+                low = (uint32_t)value;
+                if (width > 32)
+                    half[1] |= high;
+                if (width < 64)
+                    excess = high >> (width - 32);
+            } else if (!(field->shape & TW_FIELD_CONSTANT)) {
+                unsigned spare = 32u - width;
+
+                excess = low = member[element] - biased;
+                if (field->shape & TW_FIELD_SIGNED)
+                    excess += UINT32_C(1) << (width - 1);
+                excess ^= excess << spare >> spare;
+                low = low << spare >> spare;
             }
-            if (!fits)
+            if (excess)
                 return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_VALUE, number);
+            *half |= low << lsb % 32;
         }
     }
     return 0;
@@ -76,21 +70,19 @@ void tw_unpack(void *members, const tw_format *format, const uint64_t *words)
     for (unsigned number = 0; number < format->count; number++) {
         const tw_field *field = &format->fields[number];
         uint32_t *member = (uint32_t *)members + field->offset;
-        unsigned lsb = TW_FIELD_LSB(field), width = TW_FIELD_WIDTH(field), pitch = pitch_of(field);
+        unsigned lsb = TW_FIELD_LSB(field), width = TW_FIELD_WIDTH(field), pitch = pitch_of(width);
         unsigned biased = (field->shape & TW_FIELD_BIASED) != 0;
 
         for (unsigned element = 0; element < TW_FIELD_COUNT(field); element++, lsb += pitch) {
-            uint64_t word = words[lsb / 64];
+            const half_t *half = (const half_t *)words + lsb / 32;
 
-            if (lsb & 32)
-                word >>= 32;
             if (field->shape & TW_FIELD_WIDE) {
-                uint32_t high = width == 32 ? 0 : (uint32_t)(word >> 32) << (64 - width) >> (64 - width);
+                uint32_t high = width == 32 ? 0 : half[1] << (64 - width) >> (64 - width);
 
-                ((uint64_t *)(void *)member)[element] = ((uint64_t)high << 32 | (uint32_t)word) + biased;
+                ((uint64_t *)(void *)member)[element] = ((uint64_t)high << 32 | *half) + biased;
             } else if (!(field->shape & TW_FIELD_CONSTANT)) {
                 unsigned spare = 32u - width;
-                uint32_t value = (uint32_t)word >> lsb % 32 << spare;
+                uint32_t value = *half >> lsb % 32 << spare;
 
                 member[element] =
                     (field->shape & TW_FIELD_SIGNED ? (uint32_t)((int32_t)value >> spare) : value >> spare) + biased;
@@ -99,14 +91,18 @@ void tw_unpack(void *members, const tw_format *format, const uint64_t *words)
     }
 }
 
-int tw_has_reserved(const uint64_t *words, const tw_format *format, const void *members)
+uint32_t tw_unpack_checked(void *members, const tw_format *format, const uint64_t *words)
 {
-    uint64_t again[TW_DESCRIPTOR_WORDS], reserved = 0;
+    uint64_t again[TW_DESCRIPTOR_WORDS];
 
+    tw_unpack(members, format, words);
+    if ((words[0] & 0xFF) != format->constant)
+        return 1;
     tw_pack(again, format, members);
     for (unsigned word = 0; word < format->words; word++)
-        reserved |= again[word] ^ words[word];
-    return reserved != 0;
+        if (again[word] != words[word])
+            return 2;
+    return 0;
 }
 
 /* The next word of a program; NULL if it has no room for `count` more. */
@@ -124,16 +120,22 @@ tw_status tw_program_add(tw_program *program, const tw_format *format, const voi
     return status;
 }
 
+/* Copies `count` words of 64 bits. */
+static void copy_words(uint64_t *to, const uint64_t *from, unsigned count)
+{
+    while (count--)
+        *to++ = *from++;
+}
+
 tw_status tw_program_command(tw_program *program, const uint64_t command[TW_COMMAND_WORDS])
 {
     uint64_t *word = next_word(program, 1);
 
     if (!word)
         return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_ROOM, 0);
-    if (command[0] >> 31 & 1 || command[7] >> 60)
+    if ((uint32_t)command[0] >> 31 || command[7] >> 60)
         return TW_STATUS(TW_FROM_LIBRARY, TW_LIBRARY_TAG, 0);
-    for (unsigned i = 0; i < TW_COMMAND_WORDS; i++)
-        word[i] = command[i];
+    copy_words(word, command, TW_COMMAND_WORDS);
     tw_put(word, TW_PROGRAM_TMAU_KIND_LSB, TW_PROGRAM_TMAU_KIND_WIDTH, TW_PROGRAM_KIND_TMAU);
     program->count++;
     return 0;
@@ -150,8 +152,7 @@ tw_status tw_program_job(tw_program *program, const uint64_t job[TW_CONVOLUTION_
     tw_put(word, TW_PROGRAM_CONV_TAG_LSB, TW_PROGRAM_CONV_TAG_WIDTH,
            tw_get(job, TW_CONVOLUTION_TAG_LSB, TW_CONVOLUTION_TAG_WIDTH));
     tw_put(word, TW_PROGRAM_CONV_KIND_LSB, TW_PROGRAM_CONV_KIND_WIDTH, TW_PROGRAM_KIND_CONV);
-    for (unsigned i = 0; i < TW_CONVOLUTION_WORDS; i++)
-        word[8 + i] = job[i];
+    copy_words(word + 8, job, TW_CONVOLUTION_WORDS);
     program->count += 3;
     return 0;
 }
@@ -179,7 +180,7 @@ tw_status tw_program_put(tw_program *program, uint32_t kind, uint32_t index, con
     members.engine = TW_ENGINE_PE;
     for (uint32_t half = 0; half < count && !status; half++) {
         members.offset = TW_PE_REG_DATA0 + 4 * half;
-        members.value = (uint32_t)(words[half / 2] >> (half % 2 * 32));
+        members.value = ((const half_t *)words)[half];
         status = tw_program_add(program, &tw_program_register_format, &members);
     }
     members.offset = TW_PE_REG_PUT;

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tilewright.errors import HostError
 from tilewright.files import BUILD
 
-__all__ = ["CLANG", "TARGET", "Segment", "compile_firmware", "library_sizes", "model_bytes", "segments_of"]
+__all__ = ["CLANG", "TARGET", "Segment", "compile_firmware", "library_sizes", "segments_of"]
 
 #: clang, which comes with a package that also has a linker.
 CLANG = (sys.executable, "-m", "ziglang", "cc")
@@ -17,6 +17,9 @@ CLANG = (sys.executable, "-m", "ziglang", "cc")
 TARGET = ("-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m", "-mabi=ilp32")
 _OPTIONS = ("-std=c99", "-Os", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-ffunction-sections", "-fdata-sections",
             "-fno-sanitize=undefined", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables")  # fmt: skip
+
+#: Files of the library with sentences.
+_SENTENCES = ("tilewright_text.c", "tilewright_sentences.c")
 
 _LOAD, _ALLOCATED, _NOTHING = 1, 2, 8  # of ELF: a segment to load; a section in memory, and one without contents
 
@@ -60,22 +63,22 @@ def compile_firmware(folder, sources):
 
 
 def library_sizes(folder, sources):
-    """Bytes of code and constants of each source of the C library at -Os."""
-    sizes = {}
-    for name in sorted(name for name in sources if name.startswith("tilewright") and name.endswith(".c")):
-        _clang(folder, *_OPTIONS, "-c", "-o", "size.o", name)
-        sizes[name] = _section_bytes((folder / "size.o").read_bytes())
-    return sizes
+    """Bytes of code and constants of the C library at -Os, a dict of three numbers.
 
-
-def model_bytes(folder, sources):
-    """Bytes of the library, and of the compiler's functions, in a program that loads and runs a model."""
+    ``library`` is all but the sentences, ``sentences`` these with their function, and ``model`` what a program that
+    loads and runs a model has of the library, with the compiler's functions.
+    """
     names = [name for name in sources if name.startswith("tilewright") and name.endswith(".c")]
+    sizes = {}
+    for name in names:
+        _clang(folder, *_OPTIONS, "-c", "-o", "size.o", name)
+        sizes[name] = _section_bytes(folder / "size.o")
+    sentences = sum(sizes.pop(name) for name in _SENTENCES)
     (folder / "model_only.c").write_text(_MODEL_ONLY, encoding="utf-8")
     _clang(folder, *_OPTIONS, "-Wl,--gc-sections", "-Wl,-e,main", "-o", "model_only.elf", "model_only.c", *names)
     _clang(folder, *_OPTIONS, "-c", "-o", "size.o", "model_only.c")
-    sizes = (_section_bytes((folder / name).read_bytes()) for name in ("model_only.elf", "size.o"))
-    return next(sizes) - next(sizes)
+    model = _section_bytes(folder / "model_only.elf") - _section_bytes(folder / "size.o")
+    return {"library": sum(sizes.values()), "sentences": sentences, "model": model}
 
 
 def _clang(folder, *arguments):
@@ -97,8 +100,9 @@ def segments_of(elf):
     return found
 
 
-def _section_bytes(elf):
+def _section_bytes(path):
     """Bytes of an object file's sections that a program has in memory with contents."""
+    elf = path.read_bytes()
     (first,), (size, count) = struct.unpack_from("<I", elf, 32), struct.unpack_from("<HH", elf, 46)
     sections = (struct.unpack_from("<6I", elf, first + number * size) for number in range(count))
     return sum(length for _, kind, flags, _, _, length in sections if flags & _ALLOCATED and kind != _NOTHING)

@@ -1,23 +1,32 @@
 """The processor with its own memory, and the serial port that it writes."""
 
-from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, Signal
+from importlib.metadata import distribution
+
+from amaranth.hdl import ClockSignal, Const, Instance, Module, Mux, ResetSignal, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from tilewright.board.serial import UartTransmitter
-from tilewright.hw.bus.axi4_lite import AccessSignature
+from tilewright.hw.bus.axi4_lite import AccessLayout, AccessSignature
 
-__all__ = ["IRQ", "FirmwareMemory", "Processor", "SerialPort"]
+__all__ = ["IRQ", "FirmwareMemory", "Processor", "SerialPort", "processor_verilog"]
 
 #: Number of the processor's interrupt that the core raises; lower numbers are the processor's own.
 IRQ = 4
 
 
+def processor_verilog():
+    """The text of PicoRV32, which is not part of the Verilog that Amaranth makes."""
+    package = distribution("pythondata-cpu-picorv32")
+    return package.locate_file("pythondata_cpu_picorv32/verilog/picorv32.v").read_text(encoding="utf-8")
+
+
 class Processor(wiring.Component):
     """PicoRV32 with multiplication, division and interrupts: RV32IM.
 
-    It starts at address 0, and its interrupt handler is at 0x10. It accesses memory once at a time.
+    It starts at address 0, and its interrupt handler is at 0x10. It accesses memory once at a time, and sends an access
+    in the cycle before PicoRV32 waits for it: memory that answers in the next cycle costs no further cycle.
     """
 
     def __init__(self):
@@ -37,23 +46,27 @@ class Processor(wiring.Component):
         m = Module()
         requests, answers = self.accesses.requests, self.accesses.answers
         access = requests.payload
-        valid, ready, waiting = Signal(), Signal(), Signal()
-        strobe, irq = Signal(4), Signal(32)
+        valid, ready, waiting, irq = Signal(), Signal(), Signal(), Signal(32)
+        # What PicoRV32 is going to ask for, for a cycle, and what it asks for until it has the answer.
+        reads, writes, early, held = Signal(), Signal(), Signal(AccessLayout()), Signal(AccessLayout())
         m.submodules.cpu = Instance(
             "picorv32",
             p_ENABLE_MUL=1, p_ENABLE_FAST_MUL=1, p_ENABLE_DIV=1, p_BARREL_SHIFTER=1,
             p_ENABLE_IRQ=1, p_ENABLE_IRQ_TIMER=0, p_LATCHED_IRQ=Const(0, 32),
             p_PROGADDR_RESET=Const(0, 32), p_PROGADDR_IRQ=Const(0x10, 32),
             i_clk=ClockSignal(), i_resetn=~ResetSignal(), o_trap=self.trap,
-            o_mem_valid=valid, i_mem_ready=ready, o_mem_addr=access.address, o_mem_wdata=access.data,
-            o_mem_wstrb=strobe, i_mem_rdata=answers.payload.data, i_irq=irq,
+            o_mem_la_read=reads, o_mem_la_write=writes, o_mem_la_addr=early.address, o_mem_la_wdata=early.data,
+            o_mem_la_wstrb=early.strobe, o_mem_valid=valid, i_mem_ready=ready, o_mem_addr=held.address,
+            o_mem_wdata=held.data, o_mem_wstrb=held.strobe, i_mem_rdata=answers.payload.data, i_irq=irq,
             i_pcpi_wr=Const(0), i_pcpi_rd=Const(0, 32), i_pcpi_wait=Const(0), i_pcpi_ready=Const(0),
         )  # fmt: skip
         m.d.comb += [
             irq[IRQ].eq(self.irq),
-            access.strobe.eq(strobe),
-            access.write.eq(strobe.any()),
-            requests.valid.eq(valid & ~waiting),
+            access.address.eq(Mux(reads | writes, early.address, held.address)),
+            access.data.eq(Mux(writes, early.data, held.data)),
+            access.strobe.eq(Mux(reads | writes, early.strobe & writes.replicate(4), held.strobe)),
+            access.write.eq(access.strobe.any()),
+            requests.valid.eq(reads | writes | (valid & ~waiting)),
             answers.ready.eq(1),
             ready.eq(waiting & answers.valid),
         ]

@@ -3,7 +3,6 @@
 import re
 import tempfile
 from dataclasses import replace
-from importlib.metadata import distribution
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +29,8 @@ from tilewright.tools.package.library import library_files
 from tilewright.tools.package.ports import member_docs
 
 from .bench import SystemBench
-from .build import compile_firmware, library_sizes, model_bytes, segments_of
+from .build import compile_firmware, library_sizes, segments_of
+from .processor import processor_verilog
 from .top import MEMORY_BASE, SystemParams
 
 __all__ = ["Outcome", "firmware_sources", "picture", "run_system", "table"]
@@ -40,8 +40,6 @@ DIGIT = 1405
 #: Where the linker puts the memory of the model.
 WORK_BASE = MEMORY_BASE + (512 << 10)
 _LIMIT, _STEPS = 8_000_000, {"verilator": 500_000, "icarus": 10_000}
-#: Files of the library with sentences.
-_TEXT_FILES = ("tilewright_text.c", "tilewright_sentences.c")
 
 #: What the firmware does wrong on purpose, and what stops it: a code, or a sentence of the library.
 _MISTAKES = {
@@ -70,9 +68,7 @@ class Outcome(NamedTuple):
     cycles : int
         From the reset to the end.
     sizes : dict of str to int
-        Bytes of code and constants of each file of the library, at -Os.
-    model_bytes : int
-        Bytes of the library in a program that runs a model.
+        Of the C library: :func:`~tilewright.system.build.library_sizes`.
     subject : str
         What the network looked at.
     compared : int
@@ -85,27 +81,19 @@ class Outcome(NamedTuple):
     phases: dict
     cycles: int
     sizes: dict
-    model_bytes: int
     subject: str
     compared: int
     problems: list
 
-    @property
-    def figures(self):
-        """What is recorded."""
-        code = sum(size for name, size in self.sizes.items() if name not in _TEXT_FILES)
-        text = sum(self.sizes.values()) - code
-        return self.phases | {"library": code, "sentences": text, "model": self.model_bytes}
-
 
 def table(outcome):
     """An :class:`Outcome` as text."""
-    figures, verdict = outcome.figures, "differ from" if outcome.problems else "equal"
+    sizes, verdict = outcome.sizes, "differ from" if outcome.problems else "equal"
     return (
         f"{outcome.text}\n{outcome.cycles:,} cycles; {outcome.subject}; "
         f"answer and {outcome.compared:,} bytes of memory {verdict} golden's\n"
-        f"library on RV32IM at -Os: {figures['library']:,} bytes, {outcome.model_bytes:,} linked to run a model; "
-        f"{figures['sentences']:,} bytes of sentences"
+        f"library on RV32IM at -Os: {sizes['library']:,} bytes, {sizes['model']:,} linked to run a model; "
+        f"{sizes['sentences']:,} bytes of sentences"
     )
 
 
@@ -198,14 +186,14 @@ def run_system(simulator="verilator"):
         with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
             sources = firmware_sources(compiled, stored, mistakes=not small)
             elf = compile_firmware(Path(folder), sources).read_bytes()
-            sizes, model = library_sizes(Path(folder), sources), model_bytes(Path(folder), sources)
+            sizes = library_sizes(Path(folder), sources)
         report("simulator")
         text, memory, statuses = _simulate(params, segments_of(elf), len(after), simulator)
     (scores,) = compiled.tensors(after).values()
     problems = _differences(text, memory, _moved(compiled, after), int(scores.argmax()), statuses)
     problems += [] if small else _unanswered(text, statuses)
     phases = {name: int(count) for name, count in re.findall(r"^(\w+): (\d+) cycles$", text, re.MULTILINE)}
-    return Outcome(text, phases, statuses["cycles"], sizes, model, network.subject, len(after), problems)
+    return Outcome(text, phases, statuses["cycles"], sizes, network.subject, len(after), problems)
 
 
 def _moved(compiled, image):
@@ -226,8 +214,7 @@ def _simulate(params, segments, count, simulator):
     folder = files("tilewright.system")
     sources = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("processor.py", "top.py", "bench.py")]
     design = cached_design(lambda: _design(params), "system", params, sources)
-    processor = distribution("pythondata-cpu-picorv32").locate_file("pythondata_cpu_picorv32/verilog/picorv32.v")
-    design = replace(design, verilog=f"{design.verilog}\n{Path(processor).read_text(encoding='utf-8')}")
+    design = replace(design, verilog=f"{design.verilog}\n{processor_verilog()}")
     with Simulation(design, simulator=simulator) as simulation:
         for address, data in segments:
             name = "memory" if address >= MEMORY_BASE else "firmware"

@@ -146,7 +146,7 @@ def _run_system(args):
     if args.sim == "verilator":  # the other network is smaller
         write_atomically(_PHASES, picture(outcome.phases))
         print(_PHASES)
-        record("sim-system", command=f"tilewright sim --workload {_SYSTEM}", cycles=outcome.cycles, **outcome.figures)
+        record("sim-system", command=f"tilewright sim --workload {_SYSTEM}", cycles=outcome.cycles, **outcome.phases)
     return 1 if outcome.problems else 0
 
 

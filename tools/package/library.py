@@ -130,8 +130,8 @@ def _header(notice):
     lines = [
         "#include <stdint.h>\n", FUNCTIONS, *all_definitions(), _FORMAT_TYPES,
         *(line for form in FORMS for line in form.declaration()),
-        "\n/* Sentences of error codes, by code; the last one is NULL. */",
-        *(f"extern const char *const tw_{name}_sentences[];" for name, _ in _RECORDS.values()),
+        "\n/* Sentences of error codes, by code, each with a zero at its end; an empty one is after the last. */",
+        *(f"extern const char tw_{name}_sentences[];" for name, _ in _RECORDS.values()),
     ]  # fmt: skip
     return opening + "\n".join(lines) + "\n\n#endif /* TILEWRIGHT_SPEC_H */\n"
 
@@ -173,15 +173,15 @@ def _formats(notice):
 
 
 def _sentences(notice):
-    lines = [f'{notice} */\n#include "tilewright.h"\n\n#include <stddef.h>']
+    lines = [f'{notice} */\n#include "tilewright.h"']
     for name, codes in _RECORDS.values():
         docs = member_docs(codes)
-        lines.append(f"\nconst char *const tw_{name}_sentences[] = {{")
+        lines.append(f"\nconst char tw_{name}_sentences[] =")
         for code in range(max(codes) + 1):
             member = codes(code) if code in set(codes) else None
             sentence = docs.get(member.name, "no error") if member is not None else "unknown"
             # What a processor cannot show: markup, and remarks on values that only Python's records have.
             sentence = re.sub(r"; value is .*", "", sentence.replace("``", ""))
-            lines.append(f'    "{sentence}",')
-        lines.append("    NULL,\n};")
+            lines.append(f'    "{sentence}\\0"')
+        lines[-1] += ";"
     return "\n".join(lines) + "\n"

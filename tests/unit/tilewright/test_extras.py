@@ -56,11 +56,12 @@ def test_each_package_is_named_once(extra):
 
 def test_extras_are_those_of_pyproject():
     declared = PROJECT["optional-dependencies"]
-    assert list(declared) == ["sim", "docs", "fpga", "network", "explore", "soc", "dev"]
+    assert list(declared) == ["sim", "docs", "fpga", "network", "explore", "soc", "litex", "dev"]
     for extra in ("sim", "docs", "fpga", "network"):
         assert packages(extra) == names(declared[extra])
     assert set(packages("explore")) == {*packages("sim"), *packages("network"), *names(declared["explore"][1:])}
-    assert set(packages("soc")) == {*packages("sim"), *packages("network"), *names(declared["soc"][1:])}
+    assert set(packages("soc")) == {*packages("sim"), *names(declared["soc"][1:])}
+    assert set(packages("litex")) == {*packages("soc"), *names(declared["litex"][1:])}
     others = [*packages("docs"), *packages("fpga"), *packages("explore")]
     assert set(packages("dev")) == {*others, *names(declared["dev"][1:])}
     assert not {*others} & {*names(PROJECT["dependencies"])}
