@@ -9,26 +9,19 @@ __all__ = ["draw_recurrent"]
 _GATES = {"GRU": 3, "LSTM": 4, "RNN": 1}
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 #: Most rows, and elements of a row: the golden core computes a step for each row.
-_ROWS, _LONGEST = 6, 48
+_ROWS, _LONGEST = 24, 48
 
 
 def draw_recurrent(net):
-    """A layer of some rows of a tensor: all its states, or the last one."""
+    """A layer of the rows of a tensor, those of one batch or two: all its states, or the last one."""
     x, rng = net.pick(), net.rng
-    inputs = x.shape[-1]
-    if len(x.shape) < 2 or inputs > _LONGEST:
+    rows, inputs = math.prod(x.shape[:-1]), x.shape[-1]
+    if rows > _ROWS or inputs > _LONGEST:
         return
-    rows = math.prod(x.shape[:-1])
-    batch = int(rng.integers(1, 3)) if rows > 1 else 1
-    steps = min(rows, _ROWS) // batch
-
-    def moved(kind, shape, *constants):
-        names = [net.constant(each, np.int64) for each in constants]
-        net.add(kind, [net.tensors[-1].name, *names], shape, x.scale, x.zero)
-
-    net.add("Reshape", [x.name, net.constant((rows, inputs), np.int64)], (rows, inputs), x.scale, x.zero)
-    moved("Slice", (steps * batch, inputs), [0], [steps * batch], [0])
-    moved("Reshape", (steps, batch, inputs), (steps, batch, inputs))
+    batch = 1 + int(rows % 2 == 0 and rng.integers(0, 2))
+    steps = rows // batch
+    shape = steps, batch, inputs
+    net.add("Reshape", [x.name, net.constant(shape, np.int64)], shape, x.scale, x.zero)
     kind, direction = str(rng.choice([*_GATES])), str(rng.choice([*_DIRECTIONS]))
     ways, gates, hidden = _DIRECTIONS[direction], _GATES[kind], int(rng.integers(1, 21))
 
