@@ -9,8 +9,8 @@ import numpy as np
 
 __all__ = [
     "Add", "Arithmetic", "Concat", "Conv", "ConvTranspose", "Dequantize", "Floats", "Linear", "MatMul", "Mul",
-    "Normalise", "NormaliseChannels", "Pad", "Pairs", "Pool", "Quantize", "Reshape", "Scale", "Softmax", "Take",
-    "Transpose",
+    "Normalise", "NormaliseChannels", "Pad", "Pairs", "Pool", "Quantize", "Recurrent", "Reshape", "Scale", "Softmax",
+    "Take", "Transpose",
 ]  # fmt: skip
 
 
@@ -134,6 +134,52 @@ class NormaliseChannels:
     shift: np.ndarray
     epsilon: np.float32
     members: int = 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Recurrent:
+    """A layer that computes a state step by step, of floats: 8 bits to 8 bits (docs/network.md, "Recurrent layers").
+
+    The rows of the input are those of all steps, one for each batch; those of the output are the states.
+
+    Attributes
+    ----------
+    cells : str
+        "LSTM", "GRU" or "RNN".
+    after : bool
+        Of a GRU: the gate r scales the product of the state, not the state.
+    x_scale : numpy float32
+    x_zero : int
+    weight, recurrence : float32 arrays [gates · hidden, inputs], [gates · hidden, hidden]
+        Of the inputs and of the state, gates in ONNX's order.
+    bias : tuple of float32 array [sums, hidden]
+        For each phase of a step (``network/recurrence.py``).
+    hidden, cell : float32 array [batch, hidden]
+        The first state, and cells of an LSTM.
+    reverse : bool
+        The last step comes first.
+    clip : numpy float32 or None
+        The limit of the absolute value of sums, before functions.
+    y_scale : numpy float32
+    y_zero, minimum, maximum : int
+        Zero point and clamp of the result.
+    """
+
+    cells: str
+    after: bool
+    x_scale: np.float32
+    x_zero: int
+    weight: np.ndarray
+    recurrence: np.ndarray
+    bias: tuple
+    hidden: np.ndarray
+    cell: np.ndarray
+    reverse: bool
+    clip: np.float32 | None
+    y_scale: np.float32
+    y_zero: int
+    minimum: int
+    maximum: int
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from .attributes import (
     Pad,
     Pairs,
     Pool,
+    Recurrent,
     Reshape,
     Scale,
     Softmax,
@@ -22,6 +23,7 @@ from .attributes import (
 )
 from .functions import exponentials
 from .graph import Graph, Node, Tensor
+from .recurrence import PHASES
 
 __all__ = ["NetworkMaker"]
 
@@ -151,6 +153,25 @@ class NetworkMaker:
         tensor = self.tensors[parts[0]]
         node = Arithmetic(operation, quantities, np.float32(self.random.uniform(0.02, 0.2)), self._zero(tensor.dtype))
         return self._node(parts, tensor.shape, tensor.dtype, node)
+
+    def recurrent(self, x, cells, hidden, *, batch=1, after=False, reverse=False, dtype=None, clip=None):
+        """An LSTM, GRU or RNN of rows, those of all steps, with random first states."""
+        (rows, inputs), dtype = self.tensors[x].shape, dtype or self.tensors[x].dtype
+        gates = max(gate for phase in PHASES[cells, after] for _, own in phase.products for _, gate in own) + 1
+
+        def numbers(*shape):
+            return self.random.uniform(-1, 1, shape).astype(np.float32)
+
+        node = Recurrent(
+            cells=cells, after=after, x_scale=np.float32(0.02), x_zero=self._zero(self.tensors[x].dtype),
+            weight=numbers(gates * hidden, inputs) * np.float32(2 / inputs**0.5),
+            recurrence=numbers(gates * hidden, hidden) * np.float32(2 / hidden**0.5),
+            bias=tuple(numbers(len(phase.biases), hidden) for phase in PHASES[cells, after]),
+            hidden=numbers(batch, hidden), cell=numbers(batch, hidden), reverse=reverse,
+            clip=None if clip is None else np.float32(clip), y_scale=np.float32(0.01), y_zero=self._zero(dtype),
+            **self._clamp(dtype),
+        )  # fmt: skip
+        return self._node((x,), (rows, hidden), dtype, node)
 
     def pairs(self, a, b):
         """A random function of two tensors of one shape."""

@@ -22,6 +22,7 @@ from .arithmetic import (
 from .functions import softmax
 from .graph import Graph, ModelError
 from .normalisation import normalise, normalise_channels
+from .recurrence import recur
 
 __all__ = ["check_inputs", "compute", "evaluate"]
 
@@ -116,6 +117,7 @@ _RULES = {
     "Pairs": lambda node, dtype, a, b: node.table[a.view(np.uint8), b.view(np.uint8)],
     "NormaliseChannels": lambda node, dtype, x: normalise_channels(x, node, dtype),
     "Normalise": lambda node, dtype, x: normalise(x, node, dtype),
+    "Recurrent": lambda node, dtype, x: recur(x, node, dtype),
     "Scale": lambda node, dtype, x: scale_sums(x, node.scale, node.bias),
     "Conv": lambda node, dtype, x: (multiply_matrix if node.matrix else convolve)(x, node, dtype),
     "Linear": lambda node, dtype, x: interpolate(x, node, dtype),

@@ -24,8 +24,8 @@ __all__ = ["Witness", "has_exact_kernels", "run_witness"]
 _INTEGERS = (onnx.TensorProto.UINT8, onnx.TensorProto.INT8)
 #: Kernels on floats, whose results are not rounded as sums of integers are.
 _ON_FLOATS = {
-    "Add", "AveragePool", "Conv", "ConvTranspose", "Div", "FusedConv", "FusedGemm", "FusedMatMul", "Gemm",
-    "GlobalAveragePool", "MatMul", "Mul", "QLinearAveragePool", "ReduceMean", "Sub", "Sum",
+    "Add", "AveragePool", "Conv", "ConvTranspose", "Div", "FusedConv", "FusedGemm", "FusedMatMul", "GRU", "Gemm",
+    "GlobalAveragePool", "LSTM", "MatMul", "Mul", "QLinearAveragePool", "RNN", "ReduceMean", "Sub", "Sum",
 }  # fmt: skip
 _NAMED = 5  # tensors that a sentence names
 

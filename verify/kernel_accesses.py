@@ -57,11 +57,11 @@ class KernelAccesses:
         return [[place for number in numbers for place in self._bytes(number)] for numbers in (read, written)]
 
     def _bytes(self, number):
-        """Slices of the pages of a segment; of a tensor of one dimension only its elements."""
+        """Slices of the pages of a segment; of a segment without pages only what has elements."""
         segment = Segment.unpack(self._segments[number])
         if not segment.paged:
-            size = segment.page_bytes if segment.rank > 1 else segment.size[0] * segment.element.bytes
-            return [slice(segment.base, segment.base + size)]
+            pitch = segment.element.bytes << sum(segment.page_log2[:-1])
+            return [slice(segment.base, segment.base + segment.size[-1] * pitch)]
         count = 1
         for pages in segment.pages:
             count *= pages

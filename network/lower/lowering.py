@@ -16,6 +16,7 @@ from .pixels import in_wide_pixels
 from .places import BLOCK, as_bytes, in_images, in_pixels_of, place_of
 from .pools import is_global, layers_of_rows, layers_of_view, rows_of_sums, view_of_sums
 from .rearrange import join, pad, reorder, take
+from .recurrent_kernel import by_steps
 from .rows import ELEMENT_KERNELS, ROW_KERNELS, by_kernel, elements_by_kernel
 from .split import parts_of_product
 from .tensors import Tensors, View
@@ -138,6 +139,8 @@ class _Lowering:
             product(self.tensors, node)
         elif node.kind in ELEMENT_KERNELS:
             elements_by_kernel(self.tensors, node, self.pe, self.room)
+        elif node.kind == "Recurrent":
+            by_steps(self.tensors, node, self.pe, self.room)
         elif node.kind in ROW_KERNELS:
             by_kernel(self.tensors, node, self.pe)
         elif node.kind not in OPERATORS:

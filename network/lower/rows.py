@@ -14,6 +14,7 @@ from .moves import addresses_of
 from .operators import refuse
 from .pairs_kernel import pairs_kernel
 from .places import BLOCK, padded, place_of
+from .recurrent_kernel import recurrent_kernel
 from .tensors import View
 
 __all__ = ["ELEMENT_KERNELS", "ROW_KERNELS", "by_kernel", "elements_by_kernel", "lacks_kernel"]
@@ -31,6 +32,9 @@ def lacks_kernel(graph, node, pe, room):
     try:
         if node.kind in ELEMENT_KERNELS:
             ELEMENT_KERNELS[node.kind](node.attributes, _LONGEST, types, graph.tensors[node.output].dtype, pe, room)
+        elif node.kind == "Recurrent":
+            (rows, _), (x_dtype,) = shape, types
+            recurrent_kernel(node.attributes, rows, x_dtype, pe, room)
         elif node.kind in ROW_KERNELS:
             _, width = _order(node, shape)
             images = shape[0] if node.kind == "NormaliseChannels" else 1

@@ -163,13 +163,16 @@ def _sizes(layer, room, pages, cores):
     raise node_error(layer.name, layer.operator, sentence)
 
 
-def boxes_of(place, addresses, start, size, rows, spot):
-    """Transfers of ``size`` bytes of some rows from ``start`` on, a row and a byte of it: a box for each page."""
+def boxes_of(place, addresses, start, size, rows, spot, room=None):
+    """Transfers of ``size`` bytes of some rows from ``start`` on, a row and a byte of it: a box for each page.
+
+    Pages have ``room`` rows, as many as the boxes unless it is given.
+    """
     (row, first), whole, transfers = start, as_cut(place), []
     for page, column in enumerate(range(first, first + size, _PAGE)):
         count = min(_PAGE, first + size - column)
         cut = replace(whole, channels=count, first_channel=column, gap=_PAGE - count, swizzled=True)
-        coords, near = (column // cut.unit, 0, row, 0), spot + page * rows * _PAGE
+        coords, near = (column // cut.unit, 0, row, 0), spot + page * (room or rows) * _PAGE
         address = addresses[place.name]
         transfers.append(Transfer(near, rows * _PAGE, address, Map(cut, rows, address), coords))
     return transfers

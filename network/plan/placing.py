@@ -6,11 +6,13 @@ from itertools import pairwise, zip_longest
 import numpy as np
 
 from ..lower.places import LINE, Held
+from ..lower.recurrent_kernel import RecurrentKernel
 from .channel_steps import channel_steps
 from .costs import HANDED
 from .kernel_steps import kernel_steps
 from .layer_steps import held_store, image_at, layer_steps
 from .move_steps import move_steps
+from .recurrent_steps import recurrent_steps
 from .splits import held_bytes
 from .steps import Call, Jobs, Load, Store
 
@@ -137,6 +139,8 @@ class Placer:
         share = (core, machine.cores) if machine.shared else (0, 1)
         if not layer.kernel:
             return move_steps(layer, *place, machine.conv, self._weights(None), share)
+        if isinstance(layer.kernel, RecurrentKernel):
+            return recurrent_steps(layer, *place, self._weights(layer), share)
         if layer.kernel.entries:
             return channel_steps(layer, *place, self._weights(layer), share)
         return kernel_steps(layer, *place, self._weights(layer), machine.pe, share)

@@ -10,6 +10,7 @@ from tilewright.spec import DESCRIPTOR
 from ..barriers import groups_of
 from ..graph import ModelError
 from ..lower.places import LINE, Held, padded
+from ..lower.recurrent_kernel import RecurrentKernel
 from .channel_steps import channel_bytes
 from .cores import make_schedules
 from .interleave import interleaved
@@ -122,6 +123,8 @@ def _kernel_bytes(layer):
     """The fewest bytes of shared memory for the layer of a kernel; 0 for others."""
     if not layer.kernel:
         return 0
+    if isinstance(layer.kernel, RecurrentKernel):
+        return layer.kernel.least_bytes
     return channel_bytes(layer) if layer.kernel.entries else least_bytes(layer)
 
 

@@ -6,8 +6,7 @@ _KERNEL = "it would need a kernel of the processing engine, and there is none"
 _STATIC = "quantise the model statically (docs/quantise.md)"
 _PLAIN = "export the model without control flow"
 _HELP = {
-    **dict.fromkeys(("GRU", "LRN", "LSTM", "LpNormalization", "RNN"),
-                    f"elsewhere {_KERNEL}"),
+    **dict.fromkeys(("LRN", "LpNormalization"), f"elsewhere {_KERNEL}"),
     **dict.fromkeys(("If", "Loop", "Scan"), _PLAIN),
     **dict.fromkeys(("ConvInteger", "DynamicQuantizeLinear", "MatMulInteger"), _STATIC),
 }  # fmt: skip

@@ -17,6 +17,7 @@ from ..ends import late_nodes
 from ..graph import ModelError, Tensor, node_error
 from . import (  # noqa: F401 - they enter their READERS
     arithmetic,
+    cells,
     channels,
     elements,
     layout,

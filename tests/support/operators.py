@@ -82,6 +82,17 @@ def _group_normalization(form, kind, **attributes):
     return _of_floats(form, kind, *numbers, **attributes)
 
 
+def _recurrent(form, kind, **attributes):
+    """Of 6 steps of 4 batches of 5 inputs, with weights that change slowly from element to element."""
+    ways, hidden = 1 + (attributes.get("direction") == "bidirectional"), attributes["hidden_size"]
+    rows, x = {"GRU": 3, "LSTM": 4, "RNN": 1}[kind] * hidden, form.node("Squeeze", form.both("x"))
+    weights = [
+        np.sin(np.arange(ways * rows * size, dtype=np.float32)).reshape(ways, rows, size) for size in (5, hidden)
+    ]
+    y = form.node(kind, form.node("Transpose", x, perm=[1, 0, 2]), *weights, **attributes)
+    return form.quantise(y, np.float32(0.01), np.uint8(128))
+
+
 def _expand(form, kind, **attributes):
     return _moved(form, kind, np.int64([2, 4, 6, 5]), **attributes)
 
@@ -246,6 +257,7 @@ CASES = {
     ("", "BatchNormalization"): [OperatorCase(_batch_normalization)],
     ("", "ConvTranspose"): [OperatorCase(_conv_transpose)],
     ("", "GroupNormalization"): [OperatorCase(_group_normalization, num_groups=2)],
+    **{("", kind): [OperatorCase(_recurrent, hidden_size=3)] for kind in ("GRU", "LSTM", "RNN")},
     ("", "InstanceNormalization"): [OperatorCase(_instance_normalization)],
     **{("", kind): [OperatorCase(_normalization)] for kind in ("LayerNormalization", "RMSNormalization")},
     ("", "Expand"): [OperatorCase(_expand, (1, 4, 6, 1)), OperatorCase(_on_constant(np.int64([2, 2, 3])), _VECTOR)],
@@ -327,6 +339,11 @@ VALUES = _WINDOWS | {
     "noop_with_empty_axes": _SWITCH,
     "output_padding": [[0, 0], [1, 0]], "output_shape": [[8, 7], [7, 6]], "spatial": [1, 0], "training_mode": [0, 1],
     "num_outputs": [2, 3], "opset": [11, 12, 13],
+    "direction": ["forward", "reverse", "bidirectional"], "hidden_size": [3], "linear_before_reset": [0, 1],
+    "input_forget": [0, 1], "layout": [0], "clip": [0.5], "activation_alpha": [[0.5]], "activation_beta": [[0.5]],
+    ("", "GRU", "activations"): [["Sigmoid", "Tanh"], ["Sigmoid", "Relu"]],
+    ("", "LSTM", "activations"): [["Sigmoid", "Tanh", "Tanh"], ["Tanh", "Relu", "Sigmoid"]],
+    ("", "RNN", "activations"): [["Tanh"], ["Relu"]],
     "output_dtype": [0, *(getattr(TensorProto, name) for name in ("FLOAT", "UINT8", "INT8", "INT16", "FLOAT16"))],
     ("", "Pad", "pads"): [[0, 0, 1, 2, 0, 0, 0, 1], [0, 2, 0, 0, 0, 0, 1, 0]], "perm": [[0, 2, 3, 1], [1, 0], [0, 0]],
     "precision": [0, TensorProto.FLOAT, TensorProto.FLOAT16], "ratio": [0.5, 0.2],

@@ -18,7 +18,8 @@ __all__ = ["IN_FLOATS", "try_networks", "try_networks_on_rtl", "witness_differen
 
 #: Operators that ONNX Runtime computes in floats, and the share of their results that may differ by one.
 IN_FLOATS = dict.fromkeys(
-    ("BatchNormalization", "ConvTranspose", "PRelu", "ReduceMean", "ReduceSum", "Sub", "Sum"), 0.005
+    ("BatchNormalization", "ConvTranspose", "GRU", "LSTM", "PRelu", "RNN", "ReduceMean", "ReduceSum", "Sub", "Sum"),
+    0.005,
 )
 IN_FLOATS["Resize"] = 0.15  # every sixteenth sum may be halfway between two integers
 # Rows without a deviation magnify errors of floats.

@@ -62,10 +62,11 @@ class DrawnModel:
         inputs = [self.constant(array), self.constant(scale), self.constant(zero)]
         self._nodes.append(helper.make_node("DequantizeLinear", inputs, [name]))
 
-    def add_floats(self, kind, parts, constants, shape, scale, zero, **attributes):
+    def add_floats(self, kind, parts, constants, shape, scale, zero, place=0, **attributes):
         """Adds an operator on the floats of tensors, with constants as further inputs, and quantises its result.
 
-        A part may be a list of a tensor and the functions that its floats go through first.
+        A part may be a list of a tensor and the functions that its floats go through first. The result is the output
+        number ``place``.
         """
         names = []
         for part in parts:
@@ -78,7 +79,8 @@ class DrawnModel:
             names.append(name)
         names += [value if isinstance(value, str) else self.constant(value) for value in constants]
         result = f"f{len(self._nodes)}"
-        self._nodes.append(helper.make_node(kind, names, [result], f"n{len(self._nodes)}", **attributes))
+        outputs = [*[""] * place, result]
+        self._nodes.append(helper.make_node(kind, names, outputs, f"n{len(self._nodes)}", **attributes))
         self.add("QuantizeLinear", [result, *self.quantity(scale, zero)], shape, scale, zero)
 
     def give(self, name, shape, scale, zero):

@@ -6,6 +6,7 @@ import numpy as np
 
 from .attention import draw_attention, draw_group_normalisation, draw_normalisation, draw_quotient, draw_softmax
 from .model import MICROSOFT, DrawnModel
+from .recurrent import draw_recurrent
 from .windows import draw_average, draw_conv, draw_conv_transpose, draw_global_average, draw_max
 
 __all__ = ["OPERATORS", "draw_inputs", "draw_network"]
@@ -271,7 +272,7 @@ OPERATORS = {
 }
 _BLOCKS = {"attention": draw_attention}
 #: What kernels of small engines do not compute.
-_LARGE = {"groups": draw_group_normalisation, "quotient": draw_quotient}
+_LARGE = {"groups": draw_group_normalisation, "quotient": draw_quotient, "recurrent": draw_recurrent}
 
 
 def _parts(net):
