@@ -102,8 +102,10 @@ def recurrent_kernel(node, rows, x_dtype, pe, room):
     if batch > _MOST_ROWS:
         raise UnfitError(f"a step has {batch} batches, and at most {_MOST_ROWS} are supported")
     half = min(threads // _BANKS * _BANKS, padded(-(-hidden // 2), _BANKS))
-    if not half or pe.segments < _SEGMENTS:
-        raise UnfitError(f"it needs a processing engine with {_BANKS} threads and {_SEGMENTS} segments")
+    pages = sum(-(-columns // LINE) for columns in (hidden, node.weight.shape[1]))
+    if not half or pe.segments < _SEGMENTS or pe.pages < pages:
+        sizes = f"{_BANKS} threads, {_SEGMENTS} segments and {pages} pages"
+        raise UnfitError(f"it needs a processing engine with at least {sizes}")
     code, stages, constants = [], [], []
     for number, phase in enumerate(PHASES[node.cells, node.after]):
         text, registers = text_of_phase(node, number, half, threads)
@@ -115,7 +117,7 @@ def recurrent_kernel(node, rows, x_dtype, pe, room):
         constants.append(_swizzled(weights))
         code += kernel_words(text, {})
     # A GRU keeps the state that a gate has scaled, a sum, and another gate.
-    cells = np.zeros((batch, 3 * 2 * half * len(weights)), np.float32) if node.cells == "GRU" else node.cell
+    cells = np.zeros((batch, 6 * half * stages[0].pairs), np.float32) if node.cells == "GRU" else node.cell
     states = [np.pad(each, [(0, 0), (0, -each.shape[1] % 4)]).reshape(-1) for each in (node.hidden, node.hidden, cells)]
     constants.append(np.concatenate(states))
     words = tuple(np.ascontiguousarray(each).view(np.uint32).reshape(-1) for each in constants)

@@ -145,7 +145,7 @@ def test_the_host_computes_what_an_engine_cannot(check_program):
     assert not compiled.plan.layers
     maker.matrix(y, 12)
     with pytest.raises(
-        network.ModelError, match=r"^node 'n0' \(Recurrent\): it needs a processing engine with 8 threads"
+        network.ModelError, match=r"^node 'n0' \(Recurrent\): it needs a processing engine with at least 8 threads"
     ):
         network.compile(maker.graph(), "unit")
     maker = NetworkMaker(1)
