@@ -46,10 +46,20 @@ def witness_differences(model, graph, inputs):
             one_off = np.abs(golden.astype(np.int32) - theirs.astype(np.int32)) == 1
             wrong = wrong & ~(one_off & _near_half(graph, node, values))
             few = node.operator in IN_FLOATS and wrong.sum() <= max(3, IN_FLOATS[node.operator] * wrong.size)
-            wrong = wrong & ~(one_off & few)
+            wrong = wrong & ~(one_off & few) & ~_has_no_deviation(node, values)
         if wrong.any():
             sentences.append(f"{node}: {wrong.sum()} of {wrong.size} differ, first at {np.argwhere(wrong)[0]}")
     return sentences, values
+
+
+def _has_no_deviation(node, values):
+    """Where ONNX Runtime divides by an error of rounding, the mean of squares of equal numbers less the mean's square."""
+    if node.operator != "GroupNormalization":
+        return False
+    x = values[node.inputs[0]]
+    rows = x.reshape(x.shape[0], x.shape[1] // node.attributes.members, -1)
+    equal = rows.max(axis=2, keepdims=True) == rows.min(axis=2, keepdims=True)
+    return np.broadcast_to(equal, rows.shape).reshape(x.shape)
 
 
 def _near_half(graph, node, values):
