@@ -21,8 +21,11 @@ __all__ = ["beside_kernels", "combine"]
 def beside_kernels(layers):
     """The layers in an order in which jobs that a kernel does not wait for come after it, and run beside it.
 
-    Jobs between two kernels come after others than those whose results they read, where that can be.
+    Jobs between two kernels come after others than those whose results they read, where that can be. Without kernels
+    nothing changes.
     """
+    if not any(layer.kernel for layer in layers):
+        return layers
     ordered = []
     for layer in layers:
         if layer.kernel:
