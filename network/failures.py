@@ -39,7 +39,7 @@ def check_records(plan, records):
 
 
 class _Stop:
-    """The end of a core's program: in which layer, and its rank, the lower the less it can be due to another core."""
+    """How the program of a core stopped: its layer, and its rank. Of several the one of the lowest rank is named."""
 
     def __init__(self, plan, core, record):
         self.core, self.record = core, record

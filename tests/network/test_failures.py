@@ -1,6 +1,6 @@
 """What stops one core of a network stops all, and one record says which core it was; the next run works. On golden.
 
-The RTL is in tests/integration/cluster/test_network_failures.py.
+The RTL is in tests/integration/cluster/test_networks.py.
 """
 
 from collections import Counter
