@@ -1,5 +1,7 @@
 """Global memory in block memory of the chip, behind AXI4, with a port for the computer that fills and reads it."""
 
+from types import SimpleNamespace
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
@@ -7,6 +9,7 @@ from amaranth.lib.wiring import In
 
 from tilewright.hw.bus.axi4 import Axi4Signature, Response
 from tilewright.hw.bus.axi4_lite import AccessSignature
+from tilewright.sim.hdl.word_array import WordArray
 
 __all__ = ["BlockMemory"]
 
@@ -25,9 +28,12 @@ class BlockMemory(wiring.Component):
         Of the AXI port.
     size_bytes : int
         A power of two, 4096 at least.
+    simulated : bool
+        The memory is a :class:`~tilewright.sim.hdl.word_array.WordArray`, which is faster to build and cannot be
+        synthesised.
     """
 
-    def __init__(self, *, addr_width, data_width, id_width, size_bytes):
+    def __init__(self, *, addr_width, data_width, id_width, size_bytes, simulated=False):
         if not isinstance(size_bytes, int) or size_bytes & (size_bytes - 1) or size_bytes < 4096:
             raise ValueError(f"size_bytes must be a power of two, 4096 at least, not {size_bytes!r}")
         self._size_log2 = size_bytes.bit_length() - 1
@@ -36,7 +42,10 @@ class BlockMemory(wiring.Component):
                 f"size_bytes must be at most {1 << addr_width}, all that can be addressed, not {size_bytes}"
             )
         self._word_bytes = data_width // 8
-        self.memory = Memory(shape=data_width, depth=size_bytes // self._word_bytes, init=[])
+        depth = size_bytes // self._word_bytes
+        self.memory = (
+            WordArray(width=data_width, depth=depth) if simulated else Memory(shape=data_width, depth=depth, init=[])
+        )
         super().__init__(
             # 32-bit words of the memory. Accepted between bursts of the same direction, a read also not while a beat
             # waits; a write is answered 1 cycle, a read 2 cycles later. The next one is accepted when the answer has
@@ -47,7 +56,7 @@ class BlockMemory(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.memory = self.memory
-        read, write = self.memory.read_port(), self.memory.write_port(granularity=8)
+        read, write = self._ports(m)
         low = (self._word_bytes - 1).bit_length()
         request = self.accesses.requests.payload
         host = {"word": request.address[low : self._size_log2], "lane": request.address[2:low]}
@@ -55,6 +64,17 @@ class BlockMemory(wiring.Component):
         writes = self._serve_writes(m, write, low, host)
         self._answer_host(m, reads, fetched, writes)
         return m
+
+    def _ports(self, m):
+        """A port that reads and one that writes, each with ``addr``, ``data`` and ``en``."""
+        memory = self.memory
+        if isinstance(memory, Memory):
+            return memory.read_port(), memory.write_port(granularity=8)
+        m.d.comb += memory.write_enable.eq(1)  # the bytes of the strobe
+        return (
+            SimpleNamespace(addr=memory.read_address, data=memory.read_data, en=memory.read_enable),
+            SimpleNamespace(addr=memory.write_address, data=memory.write_data, en=memory.write_strobe),
+        )
 
     def _serve_reads(self, m, port, low, host):
         """AR and R; returns that the host may read in this cycle, and what it read in the cycle before."""

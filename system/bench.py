@@ -42,7 +42,7 @@ class SystemBench(wiring.Component):
         return {
             "received": Array("received.array.words", 8, self.received.depth),
             "firmware": Array("system.firmware.memory", 32, params.firmware_bytes // 4),
-            "memory": Array("system.memory.memory", params.core.tmau.bus_width,
+            "memory": Array("system.memory.memory.array.words", params.core.tmau.bus_width,
                             8 * params.memory_bytes // params.core.tmau.bus_width),
         }  # fmt: skip
 

@@ -67,7 +67,11 @@ class System(wiring.Component):
         m.submodules.core = core = Core(params.core)
         tmau = params.core.tmau
         m.submodules.memory = memory = BlockMemory(
-            addr_width=tmau.addr_width, data_width=tmau.bus_width, id_width=2, size_bytes=params.memory_bytes
+            addr_width=tmau.addr_width,
+            data_width=tmau.bus_width,
+            id_width=2,
+            size_bytes=params.memory_bytes,
+            simulated=True,
         )
         m.submodules.firmware = firmware = FirmwareMemory(params.firmware_bytes)
         m.submodules.serial = serial = SerialPort(params.cycles_per_bit)

@@ -99,7 +99,7 @@ _CLOCK = re.compile(r"^  wire width 1 input \d+ +\\clk$", re.MULTILINE)
 # An ``initial`` block of assignments of zero to the words of one memory, from word 0 on.
 _ZEROS = re.compile(
     r"  initial begin\n"
-    r"(?:    (?P<name>\\\S+ |\w+)\[0\] = (?P<zero>\d+'h0+);\n)"
+    r"(?:    (?P<name>\\\S+ |\w+)\[0\] = (?P<zero>\d+'[dh]0+);\n)"
     r"(?:    (?P=name)\[(?P<last>\d+)\] = (?P=zero);\n)+"
     r"  end\n"
 )

@@ -65,8 +65,8 @@ class Manager:
         return found["bresp"]
 
 
-def make():
-    return BlockMemory(**SIZES)
+def make(simulated=False):
+    return BlockMemory(**SIZES, simulated=simulated)
 
 
 def change(image, address, items):
@@ -76,10 +76,11 @@ def change(image, address, items):
                 image[address + place * WORD + byte] = word >> 8 * byte & 0xFF
 
 
+@pytest.mark.parametrize("simulated", [False, True], ids=["synthesised", "simulated"])
 @pytest.mark.parametrize("mode", STALL_MODES)
-def test_bursts_and_words_at_the_same_time(mode):
+def test_bursts_and_words_at_the_same_time(mode, simulated):
     """The port's bursts lie in the lower half, the computer's words in the upper one; reads follow the writes."""
-    dut, image = elaborated(make), bytearray(SIZE)
+    dut, image = elaborated(make, simulated), bytearray(SIZE)
     stalls, rng = STALL_MODES[mode], random.Random(SEED)
 
     async def bursts(ctx):
@@ -122,8 +123,9 @@ def test_bursts_and_words_at_the_same_time(mode):
             assert answer.data == int.from_bytes(upper[address : address + 4], "little")
 
 
-def test_full_rate_and_latency():
-    dut = elaborated(make)
+@pytest.mark.parametrize("simulated", [False, True], ids=["synthesised", "simulated"])
+def test_full_rate_and_latency(simulated):
+    dut = elaborated(make, simulated)
     reads, writes = Manager(dut.axi), Manager(dut.axi)
 
     async def bursts(ctx):

@@ -99,13 +99,13 @@ def test_nothing_to_share_changes_names_of_nothing():
 class _Table(wiring.Component):
     """A memory whose name is taken by a signal."""
 
-    def __init__(self, init):
-        self._init = init
-        super().__init__({"requests": In(stream.Signature(4)), "o": Out(8)})
+    def __init__(self, init, width=8):
+        self._init, self._width = init, width
+        super().__init__({"requests": In(stream.Signature(4)), "o": Out(width)})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.words = words = Memory(shape=8, depth=16, init=self._init)
+        m.submodules.words = words = Memory(shape=self._width, depth=16, init=self._init)
         read = words.read_port(domain="sync")
         write = words.write_port()
         m.d.comb += [
@@ -145,6 +145,8 @@ def test_zeros_become_a_loop_and_others_stay():
     assert "for (word = 0; word <= 15; word = word + 1) words[word] = 8'h00;" in zeros
     assert "words[1] = 8'h07;" in others
     assert "for (word" not in others
+    # Yosys writes numbers of 32 bits in decimal.
+    assert "for (word = 0; word <= 15; word = word + 1) words[word] = 32'd0;" in to_verilog(_Table([], 32), "top")
 
 
 class _Extended(wiring.Component):
