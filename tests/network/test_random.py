@@ -20,7 +20,7 @@ def test_random_networks(kind, agree):
         graph, tensors = agree(model, seed=seed)
         values += sum(value.size for value in tensors.values())
         kinds |= {node.kind for node in graph.nodes}
-    assert {"Normalise", "NormaliseChannels", "Recurrent", "Arithmetic"} <= kinds
+    assert {"Normalise", "NormaliseChannels", "Recurrent"} <= kinds
     record(f"network-random-{kind}", networks=NETWORKS, values=values)
 
 
