@@ -53,7 +53,7 @@ def witness_differences(model, graph, inputs):
 
 
 def _has_no_deviation(node, values):
-    """Where ONNX Runtime divides by an error of rounding, the mean of squares of equal numbers less the mean's square."""
+    """Where ONNX Runtime's variance of equal numbers is an error of rounding, which may be negative."""
     if node.operator != "GroupNormalization":
         return False
     x = values[node.inputs[0]]
