@@ -192,6 +192,28 @@ def test_a_core_with_other_parameters():
 
 
 @pytest.mark.long
+def test_recurrent_layers():
+    """On an engine with just enough registers and threads; weights stay, or are loaded in each step again."""
+    sizes = {"threads": 8, "regs": 256, "kernel_words": 512}
+    settings = [Setting("smem", "size_bytes", 64 << 10), *(Setting("pe", name, size) for name, size in sizes.items())]
+    machine = machine_of("unit", settings)
+    with open_accelerator("unit", settings, latency=60, stall=0.1, seed=3) as session:
+        for cells, after in (("LSTM", False), ("GRU", False), ("GRU", True), ("RNN", False)):
+            maker = NetworkMaker(5)
+            states = maker.recurrent(maker.input((4, 20)), cells, 24, batch=2, after=after, reverse=after)
+            maker.matrix(states, 12)
+            graph, inputs = maker.graph(), maker.draw()
+            for smem_bytes in (machine.smem_bytes, 24 << 10):
+                compiled = network.compile(graph, replace(machine, smem_bytes=smem_bytes))
+                fresh(session)
+                data, run = run_on(session, compiled, compiled.memory(inputs))
+                np.testing.assert_array_equal(data, compiled.run_golden(inputs), err_msg=cells)
+                for name, value in compiled.tensors(data).items():
+                    np.testing.assert_array_equal(value, network.evaluate(graph, inputs)[name], err_msg=cells)
+                print(f"{cells}: {compiled.plan.cycles:,} cycles expected, {run.cycles:,} on the hardware")
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("stall", [0.0, 0.2])
 def test_kernels_of_all_kinds(stall):
     """On preset default, whose kernels are the fast ones; memory is what the golden core leaves."""
