@@ -113,7 +113,7 @@ def recurrent_kernel(node, rows, x_dtype, pe, room):
             raise UnfitError(f"the kernel needs {registers} registers")
         weights = _weights(node, phase, node.bias[number], half)
         chunks = (weights.shape[1] // half - 1) // 2
-        stages.append(Stage(len(code), len(weights), 4 * WORDS * weights.shape[1], 500 + 160 * chunks))
+        stages.append(Stage(len(code), len(weights), 4 * WORDS * weights.shape[1], 500 + 240 * chunks))
         constants.append(_swizzled(weights))
         code += kernel_words(text, {})
     # A GRU keeps the state that a gate has scaled, a sum, and another gate.
