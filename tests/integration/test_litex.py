@@ -8,7 +8,9 @@ import pytest
 
 from tilewright.sim.hdl.build import verilator_root
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("litex") is None, reason="needs pip install 'tilewright[litex]'")
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("litex") is None, reason="needs pip install 'tilewright[litex]'"
+)
 
 
 # Migen and LiteX warn of what Python has deprecated.
