@@ -33,7 +33,7 @@ enum {
     TW_RULE_SHL, TW_RULE_SHR, TW_RULE_AND, TW_RULE_OR, TW_RULE_XOR, TW_RULE_BELOW, TW_RULE_LESS
 };
 
-typedef char tw_rule_operations_fit[TW_RULE_LESS < TW_RULE_CONSTANT ? 1 : -1];
+typedef char tw_rule_operations_fit[(int)TW_RULE_LESS < (int)TW_RULE_CONSTANT ? 1 : -1];
 
 /* ---- Statements ---- */
 
