@@ -1,6 +1,5 @@
 """The reference system: firmware on a simulated processor runs a network, and its mistakes end with a sentence."""
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect
 
+from tilewright.extras import missing
 from tilewright.results import record
 from tilewright.sim.hdl.simulation import Simulation
 from tilewright.sim.hdl.testbench import Array, make_design
@@ -18,9 +18,7 @@ from tilewright.tools.docs.figures import stale
 
 BYTES = 256
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("ziglang") is None, reason="needs pip install 'tilewright[soc]'"
-)
+pytestmark = pytest.mark.skipif(bool(missing("soc")), reason="needs pip install 'tilewright[soc]'")
 
 
 class Alone(wiring.Component):
