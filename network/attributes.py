@@ -140,7 +140,7 @@ class NormaliseChannels:
 class Recurrent:
     """A layer that computes a state step by step, of floats: 8 bits to 8 bits (docs/network.md, "Recurrent layers").
 
-    The rows of the input are those of all steps, one for each batch; those of the output are the states.
+    The input has a row for each step and batch, [steps · batch, inputs]; the output has the state after that step.
 
     Attributes
     ----------
