@@ -45,7 +45,7 @@ def beside_kernels(layers):
 
 
 def _apart(layers):
-    """Yields the layers, reordered so that few of them read the result of the layer just before; kernels do not move."""
+    """Yields the layers in an order in which few read the result of the layer just before. Kernels do not move."""
     left, last, to_come = list(layers), "", Counter(layer.output.name for layer in layers)
     while left:
         for layer in takewhile(lambda layer: not layer.kernel, left):
