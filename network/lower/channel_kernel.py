@@ -4,6 +4,7 @@ A thread has four channels side by side, or twice four; sums stay in its registe
 groups, each thread adds the sums of the groups of its channels, which all threads have stored.
 """
 
+from dataclasses import dataclass
 from math import ceil, lcm
 
 import numpy as np
@@ -13,7 +14,7 @@ from tilewright.sim.kernels.text import kernel_words
 from .kernels import Kernel, UnfitError, engine_of, fitting, float_bits
 from .places import BLOCK
 
-__all__ = ["channel_kernel"]
+__all__ = ["ChannelKernel", "channel_kernel"]
 
 #: Registers: words of pixels, places of sums, temporary numbers, and the first of eight for each group of channels.
 _WORDS, _PLACES, _TEMPORARY, _SUMS = 4, 8, 12, 20
@@ -22,11 +23,15 @@ _FOUR, _GROUPS, _MOST = 4, 2, 128
 _MOST_PIXELS = 65536  # sums of squares have 32 bits
 
 
-def channel_kernel(node, width, x_dtype, y_dtype, pe, pixels):
-    """The :class:`Kernel` of a ``NormaliseChannels`` of images of ``pixels`` pixels; UnfitError if there is none.
+@dataclass(frozen=True, eq=False)
+class ChannelKernel(Kernel):
+    """A kernel that normalises channels; ``entries`` says where each of its four steps begins."""
 
-    The kernel has four entries, one for each step.
-    """
+    entries: tuple = ()
+
+
+def channel_kernel(node, width, x_dtype, y_dtype, pe, pixels):
+    """The :class:`ChannelKernel` of a ``NormaliseChannels`` of images of ``pixels`` pixels; UnfitError if none fits."""
     threads = engine_of(pe).threads
     if pixels > _MOST_PIXELS:
         raise UnfitError(f"{pixels:,} pixels of an image are more than {_MOST_PIXELS:,}")
@@ -49,8 +54,8 @@ def channel_kernel(node, width, x_dtype, y_dtype, pe, pixels):
     constants = (node.gain.view(np.uint32), node.shift.view(np.uint32))
     if node.members > 1:
         constants += (np.zeros(2 * _MOST, np.uint32),)  # room for sums
-    kernel = Kernel("channel_norm", tuple(code), (), constants, (), width, (1, 1), 1, 45 + 25 * groups, group,
-                    entries=tuple(entries), dtype=x_dtype)  # fmt: skip
+    kernel = ChannelKernel("channel_norm", tuple(code), (), constants, (), width, (1, 1), 1, 45 + 25 * groups, group,
+                           entries=tuple(entries), dtype=x_dtype)  # fmt: skip
     return fitting(kernel, pe)
 
 

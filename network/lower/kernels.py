@@ -4,6 +4,7 @@ A kernel is data: its instructions, its constants, and what each of its argument
 """
 
 from dataclasses import dataclass
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ from tilewright.spec.arithmetic import FUNCTIONS
 from tilewright.spec.pe import INSTRUCTIONS, Operation
 
 from ..arithmetic import limits
+from .places import LINE
 
 __all__ = [
     "Blocks", "Chunks", "Constant", "Kernel", "Operand", "Result", "Table", "UnfitError", "engine_of", "fitting",
@@ -96,12 +98,10 @@ class Kernel:
         Of the layer.
     origins : tuple of (int, int)
         The first row, and the first byte of a row, in each source and in the output.
-    entries : tuple of int
-        Of a normalisation of channels: where each of its steps begins.
     images : int
-        The same: images of ``rows`` pixels.
+        Of a normalisation of channels: images of ``rows`` pixels.
     dtype : str
-        The same: the type of source 0.
+        Of kernels with steps of their own: the type of source 0.
     index : int
         Where its instructions begin in instruction memory.
     """
@@ -118,7 +118,6 @@ class Kernel:
     group: int = 0
     rows: int = 0
     origins: tuple = ()
-    entries: tuple = ()
     images: int = 1
     dtype: str = ""
     index: int = 0
@@ -235,6 +234,10 @@ def fitting(kernel, pe):
         raise UnfitError(
             f"kernel {kernel.name} needs {len(rows)} segments, and the processing engine has {pe.segments}"
         )
+    segments = kernel.elements[: -1 if kernel.elements[-1] == kernel.elements[0] else None]
+    pages = sum(ceil(size * kernel.group / LINE) for size in segments)
+    if pages > pe.pages:
+        raise UnfitError(f"rows of {kernel.group} bytes are {pages} pages, and the processing engine has {pe.pages}")
     if kernel.lookup and "lookup" not in pe.units:
         raise UnfitError(f"kernel {kernel.name} needs a processing engine with the unit lookup")
     return kernel

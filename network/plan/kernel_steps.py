@@ -91,15 +91,15 @@ class KernelImage:
         return image
 
 
-def kernel_steps(layer, low, high, down, addresses, image, pe, share=(0, 1)):
+def kernel_steps(layer, low, high, down, addresses, image, share=(0, 1)):
     """Steps of a layer of a kernel, with buffers from ``low`` to ``high``; at the end if ``down``.
 
-    ``image`` is the address of its :class:`KernelImage` in global memory, ``pe`` the sizes of the engine. ``share`` is
-    the number of the core, and the number of cores.
+    ``image`` is the address of its :class:`KernelImage` in global memory. ``share`` is the number of the core, and the
+    number of cores.
     """
     kernel, own = layer.kernel, KernelImage(layer.kernel)
     first, last = own.constants
-    rows, depth = _sizes(layer, high - low - (last - first), pe.pages, share[1])
+    rows, depth = _sizes(layer, high - low - (last - first), share[1])
     sizes = [rows * size for size in _row_bytes(kernel)]
     base = high - (last - first) - depth * sum(sizes) if down else low
     buffers = base + last - first
@@ -142,17 +142,12 @@ def log2_of(size):
     return (size - 1).bit_length()
 
 
-def _sizes(layer, room, pages, cores):
+def _sizes(layer, room, cores):
     """Rows of a band, a power of two, and the number of bands that buffers of ``room`` bytes hold.
 
-    A band has at most ``pages`` pages. Each of ``cores`` has a band if there are enough rows.
+    Each of ``cores`` has a band if there are enough rows.
     """
     kernel, row_bytes = layer.kernel, sum(_row_bytes(layer.kernel))
-    segments = kernel.elements[: -1 if kernel.elements[-1] == kernel.elements[0] else None]
-    needed = sum(ceil(size * kernel.group / _PAGE) for size in segments)
-    if needed > pages:
-        sentence = f"rows of {kernel.group} bytes are {needed} pages, and the processing engine has {pages}"
-        raise node_error(layer.name, layer.operator, sentence)
     most = min(1 << log2_of(ceil(kernel.rows / cores)), _MOST)
     wanted = min(max(kernel.block_rows, 1 << log2_of(ceil(_ENOUGH / row_bytes))), most)
     for depth in (_DEPTH, 2, 1):

@@ -5,19 +5,24 @@ from itertools import pairwise, zip_longest
 
 import numpy as np
 
+from ..lower.channel_kernel import ChannelKernel
+from ..lower.kernels import Kernel
 from ..lower.places import LINE, Held
 from ..lower.recurrent_kernel import RecurrentKernel
-from .channel_steps import channel_steps
+from .channel_steps import channel_bytes, channel_steps
 from .costs import HANDED
-from .kernel_steps import kernel_steps
+from .kernel_steps import kernel_steps, least_bytes
 from .layer_steps import held_store, image_at, layer_steps
 from .move_steps import move_steps
 from .recurrent_steps import recurrent_steps
 from .splits import held_bytes
 from .steps import Call, Jobs, Load, Store
 
-__all__ = ["Placer"]
+__all__ = ["Placer", "kernel_bytes"]
 
+#: By the class of a kernel: what makes its steps, and the fewest bytes of shared memory that a layer needs.
+_KERNELS = {Kernel: (kernel_steps, least_bytes), ChannelKernel: (channel_steps, channel_bytes),
+            RecurrentKernel: (recurrent_steps, lambda layer: layer.kernel.least_bytes)}  # fmt: skip
 #: Bytes of shared and of global memory that the timeline treats as one.
 _NEAR, _FAR = 128, 1024
 
@@ -139,11 +144,12 @@ class Placer:
         share = (core, machine.cores) if machine.shared else (0, 1)
         if not layer.kernel:
             return move_steps(layer, *place, machine.conv, self._weights(None), share)
-        if isinstance(layer.kernel, RecurrentKernel):
-            return recurrent_steps(layer, *place, self._weights(layer), share)
-        if layer.kernel.entries:
-            return channel_steps(layer, *place, self._weights(layer), share)
-        return kernel_steps(layer, *place, self._weights(layer), machine.pe, share)
+        return _KERNELS[type(layer.kernel)][0](layer, *place, self._weights(layer), share)
+
+
+def kernel_bytes(layer):
+    """The fewest bytes of shared memory for the layer of a kernel; 0 for others."""
+    return _KERNELS[type(layer.kernel)][1](layer) if layer.kernel else 0
 
 
 class _Timeline:

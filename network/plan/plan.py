@@ -10,14 +10,12 @@ from tilewright.spec import DESCRIPTOR
 from ..barriers import groups_of
 from ..graph import ModelError
 from ..lower.places import LINE, Held, padded
-from ..lower.recurrent_kernel import RecurrentKernel
-from .channel_steps import channel_bytes
 from .cores import make_schedules
 from .interleave import interleaved
-from .kernel_steps import KernelImage, least_bytes
+from .kernel_steps import KernelImage
 from .meetings import find_meetings, share_loads, with_meetings
 from .move_steps import Identity, has_transposes
-from .placing import Placer
+from .placing import Placer, kernel_bytes
 from .steps import Load, Store, streams_of
 from .tiles import Tiler
 from .together import beside_kernels, combine
@@ -119,18 +117,9 @@ def _with_indices(layers, pe):
     )
 
 
-def _kernel_bytes(layer):
-    """The fewest bytes of shared memory for the layer of a kernel; 0 for others."""
-    if not layer.kernel:
-        return 0
-    if isinstance(layer.kernel, RecurrentKernel):
-        return layer.kernel.least_bytes
-    return channel_bytes(layer) if layer.kernel.entries else least_bytes(layer)
-
-
 def _kernel_rooms(layers, machine):
     """Bytes at the end of shared memory that only kernels use, to try: 0, and as many as let jobs run beside them."""
-    most, needed = machine.smem_bytes // _KERNEL_SHARE // LINE * LINE, {*map(_kernel_bytes, layers)} - {0}
+    most, needed = machine.smem_bytes // _KERNEL_SHARE // LINE * LINE, {*map(kernel_bytes, layers)} - {0}
     sizes = sorted(size for size in needed if size <= most)
     rooms = (*sizes, min(_BANDS * sizes[-1], most)) if sizes else ()
     free = machine.smem_bytes - machine.reserved - max(needed, default=0)
@@ -169,7 +158,7 @@ def _make_plan(lowered, machine, kept, kernel_room, *, quick=False):
         end += padded(image.size, LINE)
     begin = end
     # Kernels that do not fit the room use all other memory, in turn with jobs.
-    kernels = {number for number, layer in enumerate(layers) if 0 < _kernel_bytes(layer) <= kernel_room}
+    kernels = {number for number, layer in enumerate(layers) if 0 < kernel_bytes(layer) <= kernel_room}
     tensors, end = _addresses(layers, _stored(lowered, inside), kept, begin, _ends(layers, kernels))
     apart = padded(end - begin, LINE) if machine.separate else 0
     end = max(end, begin + apart * machine.cores)
