@@ -73,7 +73,7 @@ FORBIDDEN = {
 #: Modules of the folder itself are shared shapes and parameters, or tops that connect the rooms; any may import them.
 ROOMS = {
     "hw": ("lib", "bus", "smem", "reduce", "dot_product", "tmau", "pe", "conv", "core", "cluster"),
-    "network": ("reader", "lower", "plan", "models"),
+    "network": ("reader", "lower", "tiling", "plan", "models"),
     "sim": ("hdl", "harness", "session", "asm", "kernels", "replay", "report", "workloads", "bench"),
     "verify": ("pysim", "random", "compare", "coverage"),
 }

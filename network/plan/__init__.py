@@ -1,1 +1,1 @@
-"""How layers are cut so that they fit shared memory, and which are done together (docs/network.md, "Tiles")."""
+"""The steps of a network's layers, and the programs that do them (docs/network.md, "The plan")."""

@@ -3,8 +3,8 @@
 from math import ceil
 
 from ..lower.places import LINE
+from ..tiling.shares import chunk
 from .kernel_steps import KernelImage, boxes_of, log2_of
-from .shares import chunk
 from .steps import Call, Load, Segment, Store, block
 
 __all__ = ["channel_bytes", "channel_steps"]

@@ -16,7 +16,7 @@ from tilewright.spec.pe import Operation, Target
 from ..graph import node_error
 from ..lower.kernels import Blocks, Chunks, Constant, Operand, Result, Table
 from ..lower.places import LINE, as_cut, padded
-from .shares import chunk
+from ..tiling.shares import chunk
 from .steps import Call, Code, Load, Map, Segment, Store, Transfer, block
 
 __all__ = ["KernelImage", "boxes_of", "kernel_steps", "least_bytes", "log2_of"]

@@ -6,10 +6,10 @@ from tilewright.spec.conv import ConvOperation
 
 from ..lower.layers import reach
 from ..lower.places import LINE, LONG, Cut, Held, as_cut, padded
-from .costs import BandCosts, band_rows, plan_part, stage_rows
-from .cuts import MOST
+from ..tiling.costs import BandCosts, band_rows, plan_part, stage_rows
+from ..tiling.cuts import MOST
+from ..tiling.weights import Piece
 from .steps import Jobs, Load, Map, Store, Transfer, block
-from .weights import Piece
 
 __all__ = ["held_store", "image_at", "layer_steps", "transfers_of"]
 

@@ -16,9 +16,9 @@ from ..graph import node_error
 from ..lower.layers import Part
 from ..lower.moves import Move
 from ..lower.places import BLOCK, LINE, Place, cut_place, padded
-from .costs import plan_part
+from ..tiling.costs import plan_part
+from ..tiling.shares import chunk
 from .layer_steps import transfers_of
-from .shares import chunk
 from .steps import Jobs, Load, Store, block
 
 __all__ = ["Identity", "has_transposes", "move_steps"]

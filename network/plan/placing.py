@@ -9,13 +9,13 @@ from ..lower.channel_kernel import ChannelKernel
 from ..lower.kernels import Kernel
 from ..lower.places import LINE, Held
 from ..lower.recurrent_kernel import RecurrentKernel
+from ..tiling.costs import HANDED
+from ..tiling.splits import held_bytes
 from .channel_steps import channel_bytes, channel_steps
-from .costs import HANDED
 from .kernel_steps import kernel_steps, least_bytes
 from .layer_steps import held_store, image_at, layer_steps
 from .move_steps import move_steps
 from .recurrent_steps import recurrent_steps
-from .splits import held_bytes
 from .steps import Call, Jobs, Load, Store
 
 __all__ = ["Placer", "kernel_bytes"]

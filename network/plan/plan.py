@@ -10,6 +10,8 @@ from tilewright.spec import DESCRIPTOR
 from ..barriers import groups_of
 from ..graph import ModelError
 from ..lower.places import LINE, Held, padded
+from ..tiling.tiles import Tiler
+from ..tiling.together import beside_kernels, combine
 from .cores import make_schedules
 from .interleave import interleaved
 from .kernel_steps import KernelImage
@@ -17,8 +19,6 @@ from .meetings import find_meetings, share_loads, with_meetings
 from .move_steps import Identity, has_transposes
 from .placing import Placer, kernel_bytes
 from .steps import Load, Store, streams_of
-from .tiles import Tiler
-from .together import beside_kernels, combine
 
 __all__ = ["Plan", "make_plan"]
 

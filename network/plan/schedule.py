@@ -20,7 +20,7 @@ from ..barriers import (
     ready_barrier,
 )
 from ..lower.places import BLOCK
-from .costs import HANDED, instruction_cycles, moved, transfer_cycles
+from ..tiling.costs import HANDED, instruction_cycles, moved, transfer_cycles
 from .entries import Entries
 from .instructions import Barrier, Command, Commit, Hold, Instructions, Job, KernelCall, Signal, Span, WaitKernels
 from .steps import Fence, Segment, Transfer, cast_of, order_of

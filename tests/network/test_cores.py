@@ -16,8 +16,8 @@ from tilewright.network.drawn import NetworkMaker
 from tilewright.network.failures import ProgramStoppedError
 from tilewright.network.machine import MACHINES
 from tilewright.network.plan.instructions import Command, Hold, Signal
-from tilewright.network.plan.shares import chunk, row_spans
 from tilewright.network.reader import read_model
+from tilewright.network.tiling.shares import chunk, row_spans
 from tilewright.spec import BarrierOp
 from tilewright.spec.core import PROGRAM_WORDS, WORD_BITS, Kind
 from tilewright.verify.core_races import find_core_races

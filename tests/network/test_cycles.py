@@ -9,9 +9,9 @@ from tilewright.hw.core import CORE_PRESETS
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.machine import MACHINES
 from tilewright.network.models.small import build_small, small_input
-from tilewright.network.plan.costs import moved, transfer_cycles
 from tilewright.network.reader import read_model
 from tilewright.network.rtl import run_on
+from tilewright.network.tiling.costs import moved, transfer_cycles
 from tilewright.progress import shown, work
 from tilewright.sim.session.core import open_accelerator
 

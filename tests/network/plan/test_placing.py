@@ -8,9 +8,9 @@ from tilewright import network
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.places import Cut, Place
 from tilewright.network.machine import MACHINES
-from tilewright.network.plan.costs import HANDED
 from tilewright.network.plan.placing import Placer, _Timeline
 from tilewright.network.plan.steps import Jobs, Load, Map, Store, Transfer, block
+from tilewright.network.tiling.costs import HANDED
 from tilewright.spec.conv import ConvOperation
 
 MACHINE = replace(MACHINES["unit"], latency=100)

@@ -9,7 +9,7 @@ from support.streams import pulse
 from tilewright.hw.core.params import ProgramParams
 from tilewright.hw.core.program.fetch import READER_ID, InstructionStreamer, LineReader, ProgramFetcher
 from tilewright.network.machine import Machine
-from tilewright.network.plan.costs import instruction_cycles
+from tilewright.network.tiling.costs import instruction_cycles
 from tilewright.verify.pysim.axi import AxiMemory
 from tilewright.verify.pysim.simulate import elaborated, simulate
 from tilewright.verify.pysim.streams import STALL_MODES, sender, watch_stream

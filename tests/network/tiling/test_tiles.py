@@ -11,9 +11,9 @@ from tilewright.network.drawn import NetworkMaker
 from tilewright.network.lower.lowering import lower
 from tilewright.network.lower.places import Cut, as_cut
 from tilewright.network.machine import MACHINES
-from tilewright.network.plan import costs
-from tilewright.network.plan.costs import cheapest_gap, moved, plan_part
-from tilewright.network.plan.cuts import strided, with_gaps
+from tilewright.network.tiling import costs
+from tilewright.network.tiling.costs import cheapest_gap, moved, plan_part
+from tilewright.network.tiling.cuts import strided, with_gaps
 
 
 def sources(compiled):
