@@ -20,7 +20,7 @@ from tilewright.network.models import digit_reader
 from tilewright.network.models.digit_reader import COUNT, MODEL, TOKENS, TRAINED, prepare_digits, written_digits
 from tilewright.network.models.quantiser import FloatModel, quantised
 
-from .adam import adam, no_state
+from .adam import fit
 
 __all__ = ["build", "main", "network", "train", "validate"]
 
@@ -154,34 +154,20 @@ def build(weights):
     return model
 
 
-def _loss(weights, digits, targets):
-    y = network(_Jax(weights), digits)
-    return -jnp.take_along_axis(jax.nn.log_softmax(y), targets[:, None], 1).mean()
-
-
-@jax.jit
-def _step(weights, state, digits, targets, number):
-    """A step of Adam with decay, at a rate that falls as a cosine."""
-    loss, slopes = jax.value_and_grad(_loss)(weights, digits, targets)
-    rate = _RATE * jnp.minimum(number / 100, 0.5 + 0.5 * jnp.cos(jnp.pi * number / _STEPS))
-    return *adam(weights, state, slopes, rate, _DECAY, number), loss
-
-
 def train():
     """The weights, in the order of their use."""
     rng = np.random.default_rng(_SEED)
     pixels, targets = written_digits(0, TRAINED)
     initial = _Initial(rng)
     network(initial, prepare_digits(pixels[:_BATCH]))
-    weights = initial.drawn
-    state = no_state(weights)
-    for number in range(_STEPS):
+
+    def draw():
         chosen = rng.integers(0, TRAINED, _BATCH)
         moved = np.stack([np.roll(pixels[each], rng.integers(-1, 2, 2), (0, 1)) for each in chosen])
-        weights, state, loss = _step(weights, state, prepare_digits(moved), targets[chosen], number)
-        if number % 250 == 0:
-            print(f"step {number}: loss {loss:.3f}", flush=True)
-    return weights
+        return prepare_digits(moved), targets[chosen]
+
+    return fit(lambda weights, x: network(_Jax(weights), x), initial.drawn, draw, steps=_STEPS, rate=_RATE,
+               decay=_DECAY)  # fmt: skip
 
 
 def validate(model):
