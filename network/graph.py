@@ -13,14 +13,14 @@ import numpy as np
 
 from tilewright.errors import UsageError
 
-__all__ = ["HOST_SHARE", "Graph", "ModelError", "Node", "Tensor", "needed", "node_error"]
+__all__ = ["HOST_SHARE", "MOVES", "Graph", "ModelError", "Node", "Tensor", "needed", "node_error"]
 
 
 _BYTES = ("uint8", "int8")
 #: The host multiplies at most the network's multiplications divided by this.
 HOST_SHARE = 50
 #: Kinds of nodes that only move elements.
-_MOVES = ("Reshape", "Take", "Transpose")
+MOVES = ("Reshape", "Take", "Transpose")
 
 
 class ModelError(UsageError, ValueError):
@@ -110,7 +110,7 @@ class Graph:
         """Nodes that the host computes from inputs of the network, before the engines begin."""
         nodes, names = [], set(self.inputs)
         for node in self.nodes:
-            moved = node.kind in _MOVES and self.tensors[node.output].dtype not in _BYTES
+            moved = node.kind in MOVES and self.tensors[node.output].dtype not in _BYTES
             if (node.kind == "Floats" or moved) and names.issuperset(node.inputs):
                 nodes.append(node)
                 names.add(node.output)

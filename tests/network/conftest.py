@@ -20,7 +20,7 @@ def agree():
         graph = read_model(model)
         inputs = draw_inputs(np.random.default_rng(seed), graph) if inputs is None else inputs
         try:
-            wrong, values = witness_differences(model, graph, inputs)
+            wrong, values, _ = witness_differences(model, graph, inputs)
         except HostError as error:
             pytest.skip(str(error))
         assert not wrong, "\n".join(wrong)

@@ -11,7 +11,7 @@ import numpy as np
 from tilewright.errors import HostError
 from tilewright.network.compiled import compile as compile_network
 from tilewright.network.compiled import first_nodes
-from tilewright.network.evaluation import compute, evaluate
+from tilewright.network.evaluation import evaluate
 from tilewright.network.machine import machine_of_core
 from tilewright.network.models.digit_reader import draw_digits, prepare_digits, written_digits
 from tilewright.network.models.digit_reader import load_model as load_reader
@@ -30,6 +30,8 @@ from ..campaign.networks import witness_differences
 __all__ = ["charts_of", "play_classes", "play_digits", "play_faces", "play_model", "table_of", "totals_of"]
 
 _BEST = 3  # classes that are named
+#: Kinds of nodes that ONNX Runtime computes in floats, so that what follows from them may differ more.
+_IN_FLOATS = ("Normalise", "Recurrent")
 
 
 def play_classes(accelerator, photographs):
@@ -138,7 +140,7 @@ def _witness(model, graph, inputs, one, seen, case):
     except HostError as error:
         return f" ({error})", ""
     values = witness.run(inputs)
-    if any(node.kind == "Normalise" for node in graph.nodes):
+    if any(node.kind in _IN_FLOATS for node in graph.nodes):
         return _by_node(model, graph, inputs, one, case)
     before = len(one.problems)
     for name, value in values.items():
@@ -148,20 +150,14 @@ def _witness(model, graph, inputs, one, seen, case):
 
 
 def _by_node(model, graph, inputs, one, case):
-    """The same for a network with normalisations, which may differ by one: each node from ONNX Runtime's inputs."""
-    differences, values = witness_differences(model, graph, inputs)
+    """The same for a network with nodes whose results may differ by one: each node from ONNX Runtime's inputs."""
+    differences, _, floats = witness_differences(model, graph, inputs)
     one.problems += [f"{case}, by ONNX Runtime: {difference}" for difference in differences]
     if differences:
         return " and NOT equal to ONNX Runtime", ""
-    count = size = 0
-    for node in graph.nodes:
-        if node.kind == "Normalise":
-            count += np.count_nonzero(compute(graph, node, values) != values[node.output])
-            size += values[node.output].size
-    return (
-        f" and node by node to ONNX Runtime, but that {count:,} of {size:,} values of normalisations differ by one",
-        "",
-    )
+    counts = [f"{count:,} of {size:,} values of {operator}" for operator, (count, size) in floats.items()]
+    but = f", but that {', '.join(counts)} differ by one" if counts else ""
+    return f" and node by node to ONNX Runtime{but}", ""
 
 
 _ZOOM = 3  # layers of the enlarged part
