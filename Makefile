@@ -51,7 +51,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r target text; \
 		do printf '  make %-8s %s\n' "$$target" "$$text"; done
 
-sim: $(SIMULATION) $(if $(filter all network detector transformer,$(W)),$(NETWORK)) $(if $(filter system,$(W)),$(SOC)) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SET=tmau.max_burst=8 SIM=icarus WAVES=1 LAYERS= CORES=4]
+sim: $(SIMULATION) $(if $(filter all network detector transformer spotter,$(W)),$(NETWORK)) $(if $(filter system,$(W)),$(SOC)) ## run workloads on the RTL and compare every byte [W=all or name PRESET= SET=tmau.max_burst=8 SIM=icarus WAVES=1 LAYERS= CORES=4]
 	@$(TILEWRIGHT) sim $(preset) $(set) $(sim) $(if $(W),--workload "$(W)") $(if $(LAYERS),--layers "$(LAYERS)") $(if $(CORES),--cores "$(CORES)") $(if $(filter-out 0,$(WAVES)),--waves)
 
 test: lint ## lint, golden checks, unit tests, formal proofs, cocotb tests [T=path LONG=1]

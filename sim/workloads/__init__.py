@@ -66,6 +66,7 @@ WORKLOADS = {
     "network": Workload("accelerator", "tilewright.tools.network.workload:play_classes", extra="network"),
     "detector": Workload("accelerator", "tilewright.tools.network.workload:play_faces", extra="network"),
     "transformer": Workload("accelerator", "tilewright.tools.network.workload:play_digits", extra="network"),
+    "spotter": Workload("accelerator", "tilewright.tools.network.workload:play_words", extra="network"),
 }
 #: The workloads that run by default, in the order in which they run.
 SHORT = ("photo", "convolution", "gemm")

@@ -9,8 +9,11 @@ import pytest
 from tilewright import extras
 from tilewright.errors import HostError
 from tilewright.network.models.face_detector import load_model
+from tilewright.network.models.keyword_spotter import load_model as load_spotter
+from tilewright.network.models.keyword_spotter import spoken_words
 from tilewright.network.models.photographs import load_photograph
 from tilewright.network.models.small import build_small, small_input
+from tilewright.network.models.speech import WORDS
 from tilewright.sim.report.page import report_page
 from tilewright.sim.session.core import open_accelerator
 from tilewright.sim.workloads import WORKLOADS, machines
@@ -19,7 +22,9 @@ from tilewright.tools.cli import sim as command
 from tilewright.tools.cli.main import main
 from tilewright.tools.cli.sim import Played
 from tilewright.tools.network import workload
-from tilewright.tools.network.workload import play_classes, play_digits, play_faces, play_model
+from tilewright.tools.network.workload import play_classes, play_digits, play_faces, play_model, play_words
+
+NETWORKS = ("network", "detector", "transformer", "spotter")
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +143,22 @@ def test_command_reads_digits(session, monkeypatch, tmp_path, capsys):
     assert re.search(r"digits: 6 tensors, .* equal to golden and node by node to ONNX Runtime, but that \d+ of", out)
 
 
+def test_command_hears_words(session, monkeypatch, tmp_path, capsys):
+    """All layers for two words; the preset unit leaves the GRU to the host, and has jobs for the convolution."""
+    monkeypatch.setattr(machines, "Machines", partial(Opened, session))
+    monkeypatch.setattr(command, "REPORT", tmp_path)
+    monkeypatch.setattr(workload, "load_spotter", lambda: load_spotter(2))
+    monkeypatch.setattr(workload, "spoken_words", lambda: spoken_words(count=2))
+    assert main(["sim", "--workload", "spotter", "--preset", "unit"]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^spotter +1 .* equal +[\d,]+$", out, re.MULTILINE)
+    assert re.search(r"words: 12 tensors, .* and node by node to ONNX Runtime, but that \d+ of 64 values of GRU", out)
+    assert "words: the host computes GRU and what follows, as the engines cannot" in out
+    heard = " ".join(WORDS[each] for each in spoken_words(count=2)[1])
+    page = (tmp_path / "index.html").read_text()
+    assert f"spotter: words: {heard}, 2 of 2 right" in out and page.count("data:image/png") == 1
+
+
 def test_layers_can_be_left_out(session, model):
     for layers, tensors in ((1, 1), (3, 3), (100, 14)):
         findings, answers = play_model(Worker(session, layers=layers), model, {"one": SAMPLES["one"]})
@@ -176,6 +197,17 @@ def test_digits_are_read():
     assert caption == "digits: 2 8 2 2 5 7 9 5 6 8 8 4 3 0 8 0, 14 of 16 right"
 
 
+@pytest.mark.long
+def test_words_are_heard():
+    """The GRU on the processing engine."""
+    with open_accelerator("default") as session:
+        accelerator = Worker(session)
+        findings = play_words(accelerator, None)
+    assert accelerator.totals.problems == []
+    ((caption, _),) = findings.pictures.items()
+    assert sorted(caption.split(", ")[0].removeprefix("words: ").split()) == sorted(WORDS)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -183,8 +215,8 @@ def test_digits_are_read():
          "workload network needs --layers N on icarus and with --waves: all layers would take days"),
         (["--workload", "network", "--waves"],
          "workload network needs --layers N on icarus and with --waves: all layers would take days"),
-        (["--workload", "gemm", "--layers", "2"], "--layers goes with a workload among network, detector, transformer"),
-        (["--layers", "2"], "--layers goes with a workload among network, detector, transformer"),
+        (["--workload", "gemm", "--layers", "2"], f"--layers goes with a workload among {', '.join(NETWORKS)}"),
+        (["--layers", "2"], f"--layers goes with a workload among {', '.join(NETWORKS)}"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_sentence(options, sentence, capsys):
@@ -202,7 +234,7 @@ def test_it_is_left_out_where_it_would_take_days():
     class Args:
         workload, preset, sim, waves, layers, settings = "all", "default", "icarus", False, None, ()
 
-    assert command._names(Args) == [name for name in WORKLOADS if name not in ("network", "detector", "transformer")]
+    assert command._names(Args) == [name for name in WORKLOADS if name not in NETWORKS]
     Args.layers = 1
     assert command._names(Args) == list(WORKLOADS)
 

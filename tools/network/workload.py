@@ -1,4 +1,4 @@
-"""Workloads of ``tilewright sim`` with networks: photographs to classes and to boxes around faces, digits to numbers.
+"""Workloads of ``tilewright sim`` with networks: photographs to classes and boxes, digits to numbers, sounds to words.
 
 Every tensor stays in memory and is compared, with the evaluation and with ONNX Runtime.
 """
@@ -17,7 +17,10 @@ from tilewright.network.models.digit_reader import draw_digits, prepare_digits, 
 from tilewright.network.models.digit_reader import load_model as load_reader
 from tilewright.network.models.efficientnet import build_quantised
 from tilewright.network.models.face_detector import draw_faces, find_faces, load_model, prepare_grey
+from tilewright.network.models.keyword_spotter import draw_words, prepare_words, spoken_words
+from tilewright.network.models.keyword_spotter import load_model as load_spotter
 from tilewright.network.models.photographs import class_names, load_photograph, prepare
+from tilewright.network.models.speech import WORDS
 from tilewright.network.reader import read_model
 from tilewright.network.rtl import cores_of, measure_layers, run_on
 from tilewright.network.witness import Witness
@@ -27,7 +30,8 @@ from tilewright.sim.workloads.findings import Findings, Totals
 
 from ..campaign.networks import witness_differences
 
-__all__ = ["charts_of", "play_classes", "play_digits", "play_faces", "play_model", "table_of", "totals_of"]
+__all__ = ["charts_of", "play_classes", "play_digits", "play_faces", "play_model", "play_words", "table_of",
+           "totals_of"]  # fmt: skip
 
 _BEST = 3  # classes that are named
 #: Kinds of nodes that ONNX Runtime computes in floats, so that what follows from them may differ more.
@@ -48,12 +52,25 @@ def play_faces(accelerator, photographs):
 def play_digits(accelerator, photographs):
     """Runs the reader of digits on some that it was not trained on."""
     pixels, targets = written_digits()
-    findings, answers = play_model(accelerator, load_reader(), {"digits": {"x": prepare_digits(pixels)}})
+    return _play_several(accelerator, load_reader(), "digits", prepare_digits(pixels), range(10), targets,
+                         draw_digits(pixels))  # fmt: skip
+
+
+def play_words(accelerator, photographs):
+    """Runs the spotter of keywords on some by speakers that it was not trained on."""
+    sounds, targets = spoken_words()
+    inputs = prepare_words(sounds)
+    return _play_several(accelerator, load_spotter(), "words", inputs, WORDS, targets, draw_words(inputs))
+
+
+def _play_several(accelerator, model, case, inputs, names, targets, picture):
+    """Runs a model that reads several things at once; ``names`` are those of its classes, ``targets`` what is right."""
+    findings, answers = play_model(accelerator, model, {case: {"x": inputs}})
     pictures = {}
-    for case, answer in answers.items():
+    for answer in answers.values():
         read = answer.argmax(axis=1)
         right = f"{np.count_nonzero(read == targets)} of {len(read)} right"
-        pictures[f"{case}: {' '.join(map(str, read))}, {right}"] = draw_digits(pixels)
+        pictures[f"{case}: {' '.join(str(names[each]) for each in read)}, {right}"] = picture
     return replace(findings, facts=(*pictures, *findings.facts), pictures=pictures)
 
 
@@ -127,6 +144,9 @@ def play_model(accelerator, model, samples):
             f"{run.write_beats * compiled.plan.machine.bus_bytes:,} written"
         )
         facts += [f"{case}: {reservation}"] if reservation else []
+        hosted = sorted({node.operator for node in graph.nodes if node.output in compiled.graph.hosted})
+        if hosted:
+            facts.append(f"{case}: the host computes {', '.join(hosted)} and what follows, as the engines cannot")
         if graph is whole:
             answers[case] = seen[graph.outputs[0]]
     charts, tables = charts_of(compiled, run), {f"Layers of {case}": table_of(compiled, run)}

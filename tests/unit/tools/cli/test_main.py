@@ -31,7 +31,7 @@ WRONG = [
     ("silicon pack --nope", "unrecognized arguments: --nope"),
     ("sim --workload gem", "argument --workload: invalid choice: 'gem' (choose from 'photo', 'swizzle', 'video', "
      "'borders', 'convolution', 'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'cluster', 'network', 'detector', "
-     "'transformer', 'system', 'all'); did you mean 'gemm'?"),
+     "'transformer', 'spotter', 'system', 'all'); did you mean 'gemm'?"),
     ("verilog --top tmua", "argument --top: invalid choice: 'tmua' (choose from 'tmau', 'pe', 'conv', "
      "'core', 'cluster'); did you mean 'tmau'?"),
     ("verilog --without swizle", "argument --without: must be of im2col, interleave, unaligned, gather, swizzle, "
@@ -76,8 +76,8 @@ WRONG = [
     ("replay --on golden", "the following arguments are required: CASES.json"),
     ("sim --workload nope",
      "argument --workload: invalid choice: 'nope' (choose from 'photo', 'swizzle', 'video', 'borders', 'convolution', "
-     "'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'cluster', 'network', 'detector', 'transformer', 'system', "
-     "'all')"),
+     "'roundtrip', 'dct', 'gemm', 'threads', 'stem', 'cluster', 'network', 'detector', 'transformer', 'spotter', "
+     "'system', 'all')"),
     ("sim --workload", "argument --workload: expected one argument"),
     ("stages --out {}", "argument --out: must name a file, not the folder {}"),
     ("stages --out {}/file/x", "argument --out: {}/file/x cannot be made: {}/file is no folder"),
