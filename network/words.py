@@ -69,7 +69,7 @@ def _command(command, maps):
     if transfer.map:
         opcode = Opcode.LOAD if load else Opcode.STORE
         coords = transfer.coords + (0,) * (5 - len(transfer.coords))
-        return delivery | command_word(opcode, descriptor=maps[transfer.map], smem=transfer.near, coords=coords,
+        return delivery | command_word(opcode, descriptor=maps[transfer.map.shared], smem=transfer.near, coords=coords,
                                        **fields)  # fmt: skip
     ends = [(Space.GLOBAL, transfer.far), (Space.SHARED, transfer.near)]
     (source_space, source), (destination_space, destination) = ends if load else ends[::-1]
@@ -144,7 +144,8 @@ def _descriptor(box):
     cut, base = box.place, box.place.base
     unit, (rows, columns) = cut.unit, cut.step
     # Gaps are outside of the tensor: nothing is fetched for them, and nothing is written.
-    size, stride, extent = (cut.first_channel + cut.channels) // unit, (), (cut.pixel_pitch // unit,)
+    end = cut.first_channel + cut.channels if cut.gap else base.channels
+    size, stride, extent = end // unit, (), (cut.pixel_pitch // unit,)
     if cut.long:
         size, stride, extent = size * unit // LONG, (LONG,), (LONG // unit, cut.pixel_pitch // LONG)
     return TensorMap(

@@ -178,7 +178,7 @@ def _make_plan(lowered, machine, kept, kernel_room, *, quick=False):
         order = order.better()
         left = _ROUNDS if order.cycles < best.cycles else left - 1
         best = min(best, order, key=lambda order: order.cycles)
-    boxes = [each.map for own in best.steps for step in own if isinstance(step, Load | Store)
+    boxes = [each.map.shared for own in best.steps for step in own if isinstance(step, Load | Store)
              for each in step.transfers if each.map]  # fmt: skip
     maps = {box: end + DESCRIPTOR.bytes * number for number, box in enumerate(dict.fromkeys(boxes))}
     start = padded(end + DESCRIPTOR.bytes * len(maps), LINE)

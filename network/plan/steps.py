@@ -4,7 +4,7 @@ Steps wait for each other because of the bytes that they touch (docs/network.md,
 """
 
 from bisect import bisect_left
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +27,14 @@ class Map(NamedTuple):
     place: Cut
     rows: int
     address: int
+
+    @property
+    def shared(self):
+        """The map with the same descriptor for all channels and columns: coordinates choose them.
+
+        With gaps each has its own, because what lies behind its channels must be outside.
+        """
+        return self if self.place.gap else self._replace(place=replace(self.place, first_channel=0, first_column=0))
 
 
 class Transfer(NamedTuple):
@@ -203,6 +211,8 @@ class Call:
     layer : int
     entry : int
         Index in instruction memory.
+    registers : int
+        How many a thread loads and stores.
     """
 
     code: Code
@@ -212,6 +222,7 @@ class Call:
     cycles: int = 0
     layer: int = 0
     entry: int = 0
+    registers: int = 0
 
 
 @dataclass(eq=False)

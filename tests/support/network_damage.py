@@ -7,7 +7,7 @@ import numpy as np
 from tilewright.network.barriers import LOADS
 from tilewright.network.drawn import NetworkMaker
 from tilewright.network.plan.instructions import Barrier, Command
-from tilewright.spec import BLOCK, DESCRIPTOR
+from tilewright.spec import BLOCK, COMMAND
 from tilewright.spec.core import PROGRAM_WORDS, WORD_BYTES, Engine, Kind, ProgramError
 
 __all__ = ["Damage", "damages", "residual", "words_of_core"]
@@ -68,16 +68,13 @@ def damages(compiled, memory, core):
     index, _, layer = next(place for place in later if isinstance(place[1], Barrier))
     yield "word", damage(clear(address + WORD_BYTES * index, WORD_BYTES), ProgramError.KIND, layer=layer, word=index)
 
-    boxes = [(each.transfer.map, layer) for _, each, layer in later if isinstance(each, Command) and each.transfer.map]
-    others = {each.transfer.map for other in range(len(compiled.starts)) if other != core
-              for _, each, _ in words_of_core(compiled, other) if isinstance(each, Command)}  # fmt: skip
-    box, layer = next(place for place in boxes if place[0] not in others)
-    descriptor = clear(compiled.plan.maps[box], DESCRIPTOR.bytes)
-    yield "descriptor", damage(descriptor, ProgramError.ENGINE, Engine.TMAU, layer=layer)
+    index, _, layer = next(place for place in later if isinstance(place[1], Command) and place[1].transfer.map)
+    outside = flip(index, COMMAND["descriptor"].lsb + 30)  # the bus answers with an error
+    yield "descriptor", damage(outside, ProgramError.ENGINE, Engine.TMAU, layer=layer)
 
     index, _, layer = next(place for place in later if isinstance(place[1], Command) and not place[1].transfer.map
                            and place[1].barrier is not None)  # fmt: skip
-    outside = flip(index, BLOCK["source"].lsb + 30)  # the bus answers with an error
+    outside = flip(index, BLOCK["source"].lsb + 30)
     yield "address", damage(outside, ProgramError.ENGINE, Engine.TMAU, layer=layer)
 
     # A load whose barrier expects more bytes than come.
