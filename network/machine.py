@@ -35,6 +35,8 @@ class Machine:
         Most bursts of either direction that the access unit has in flight.
     burst : int
         Most bus words of a burst.
+    descriptors : int
+        How many descriptors the access unit holds.
     pe : PeSizes or None
         Sizes of the processing engine; None: no kernels.
     cores : int
@@ -54,6 +56,7 @@ class Machine:
     local_copies: bool = True
     outstanding: int = 128
     burst: int = 16
+    descriptors: int = 8
     pe: PeSizes | None = field(default_factory=PeSizes)
     cores: int = 1
     ports: int = 1
@@ -63,7 +66,7 @@ class Machine:
         instance("conv", self.conv, ConvParams)
         if self.pe is not None:
             instance("pe", self.pe, PeSizes)
-        for name in ("bus_bytes", "outstanding", "burst"):
+        for name in ("bus_bytes", "outstanding", "burst", "descriptors"):
             power_of_two(name, getattr(self, name))
         for name, low in (("smem_bytes", 1), ("latency", 0), ("ports", 1)):
             integer(name, getattr(self, name), low)
@@ -94,11 +97,13 @@ _ECP5 = PeSizes(8, 128, segments=8, pages=64, types=("i8", "i16"), units=("alu",
 _LEAN = PeSizes(types=("i8", "i16"), units=())
 #: The presets of a core by their names.
 MACHINES = {
-    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16, outstanding=4, burst=4, pe=_UNIT),
-    "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16, pe=_ECP5),
+    "unit": Machine(CONV_PRESETS["unit"], 16 * 1024, 16, outstanding=4, burst=4, descriptors=2, pe=_UNIT),
+    "ecp5": Machine(CONV_PRESETS["ecp5"], 32 * 1024, 16, descriptors=4, pe=_ECP5),
     "default": Machine(),
     "lean": Machine(CONV_PRESETS["ecp5"], unaligned=False, local_copies=False, pe=_LEAN),
-    "full": Machine(CONV_PRESETS["full"], 256 * 1024, outstanding=512, pe=PeSizes(256, segments=32, pages=1024)),
+    "full": Machine(
+        CONV_PRESETS["full"], 256 * 1024, outstanding=512, descriptors=16, pe=PeSizes(256, segments=32, pages=1024)
+    ),
 }
 
 
@@ -126,7 +131,7 @@ def machine_of_core(params):
     tmau = core.tmau
     sizes = core.smem.size_bytes, tmau.bus_bytes
     pe = core.pe and PeSizes(**{name: getattr(core.pe, name) for name in PeSizes.__dataclass_fields__})
-    reads = {"outstanding": tmau.max_outstanding, "burst": tmau.max_burst}
+    reads = {"outstanding": tmau.max_outstanding, "burst": tmau.max_burst, "descriptors": tmau.cache_entries}
     try:
         return Machine(core.conv.conv, *sizes, **reads, unaligned=tmau.has("unaligned"), pe=pe,
                        local_copies=tmau.has("local_copies"), cores=cores)  # fmt: skip

@@ -20,9 +20,10 @@ def arithmetic_kernel(node, width, x_dtypes, y_dtype, pe, room):
         raise UnfitError(f"it has {len(x_dtypes)} inputs, and a kernel at most {pe.uniform_regs - 3}")
     divisions = 8 if node.operation == "Div" else 4
     cycles = 60 + (100 + 60 * len(operands) + 22 * divisions) * -(-width // 4)
-    return fitting(
-        Kernel("arithmetic", code, (), (), arguments, width, (1,) * (len(operands) + 1), threads, cycles), pe
-    )
+    elements = (1,) * (len(operands) + 1)
+    kernel = Kernel("arithmetic", code, (), (), arguments, width, elements, threads, cycles,
+                    block_registers=len(elements) * -(-width // 4))  # fmt: skip
+    return fitting(kernel, pe)
 
 
 def _text(node, x_dtypes, y_dtype):

@@ -92,6 +92,8 @@ class Kernel:
         Rows that are computed at once.
     block_cycles : int
         Expected cycles of these rows of ``group`` columns.
+    block_registers : int
+        Registers that a thread loads and stores in these cycles.
     group : int
         Columns that are done at once; all if it is not given.
     rows : int
@@ -116,6 +118,7 @@ class Kernel:
     block_rows: int
     block_cycles: int
     group: int = 0
+    block_registers: int = 0
     rows: int = 0
     origins: tuple = ()
     images: int = 1
@@ -129,6 +132,10 @@ class Kernel:
     def cycles(self, rows):
         """Expected cycles of a call for some rows."""
         return _CALL_CYCLES + -(-rows // self.block_rows) * self.block_cycles
+
+    def registers(self, rows):
+        """Registers that a thread loads and stores in a call for some rows."""
+        return -(-rows // self.block_rows) * self.block_registers
 
 
 #: Cycles from the word of a call to the first instruction of a block, and from the last one to the end.
@@ -156,15 +163,16 @@ def softmax_kernel(node, width, x_dtype, y_dtype, pe):
     if width >= _FAST_COLUMNS and pe.regs >= _FAST_REGISTERS and node.y_zero == least:
         code = _code("softmax_bytes", signed | {"signed": y_dtype == "int8", "share": str(node.scale)}, pe)
     if code:
-        name, tail = "softmax_bytes", chunks
+        name, tail, registers = "softmax_bytes", chunks, 3 * 4 * chunks[2]
         cycles = 360 + 50 * chunks[0] + 102 * chunks[1] + 69 * chunks[2]
     else:
-        name, tail = "softmax_any", []
+        name, tail, registers = "softmax_any", [], 4 * width
         numbers = {"share": node.scale, "zero": node.y_zero, "least": least, "most": most, "lowest": x_least}
         code = _code("softmax_any", {key: str(value) for key, value in numbers.items()}, pe)
         cycles = 100 + _SLOW_SOFTMAX * width
     arguments = (Operand(0, x_dtype), Result(x_dtype), Blocks(threads), threads, width, *tail)
-    return fitting(Kernel(name, code or (), lookup, (), arguments, width, (1, 1), threads, cycles), pe)
+    kernel = Kernel(name, code or (), lookup, (), arguments, width, (1, 1), threads, cycles, block_registers=registers)
+    return fitting(kernel, pe)
 
 
 def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
@@ -191,15 +199,17 @@ def normalisation_kernel(node, width, x_dtype, y_dtype, pe):
         )
         table = np.arange(256, dtype=np.uint8).view(x_dtype).astype(np.float32) - np.float32(node.x_zero)
         lookup = tuple(np.resize(table.view(np.uint32), pe.lookup_words).tolist())
-        cycles = 455 + 58 * arguments[-2] + 200 * arguments[-1]
+        cycles, registers = 455 + 58 * arguments[-2] + 200 * arguments[-1], 16 * arguments[-2] + 48 * arguments[-1]
     else:
         name, rows = "layer_norm_any", threads
         arguments = (*common, Blocks(rows), width)
         least, most = limits(y_dtype)
         variant = {"zero": str(node.x_zero), "least": str(least), "most": str(most)}
         code = _code("layer_norm_any", variant, pe)
-        cycles = 300 + _SLOW_NORMALISATION * width
-    return fitting(Kernel(name, code or (), lookup, constants, arguments, width, (1, 1), rows, cycles), pe)
+        cycles, registers = 300 + _SLOW_NORMALISATION * width, 5 * width
+    kernel = Kernel(name, code or (), lookup, constants, arguments, width, (1, 1), rows, cycles,
+                    block_registers=registers)  # fmt: skip
+    return fitting(kernel, pe)
 
 
 def float_bits(number):

@@ -87,7 +87,7 @@ class WaitKernels(NamedTuple):
     words: int = 1
 
 
-@dataclass(frozen=True)
+@dataclass
 class Span:
     """What an engine is expected to do from cycle ``start`` to ``end``.
 

@@ -121,7 +121,8 @@ def kernel_steps(layer, low, high, down, addresses, image, share=(0, 1)):
         arguments = [_argument(*pair, base - first, own, column, columns, count)
                      for pair in zip(kernel.arguments, segments, strict=True)]  # fmt: skip
         spans = [(spot, spot + size) for spot, size in zip(spots, sizes, strict=True)]
-        yield Call(own.code(image), tuple(arguments), spans + kept, spans[:1], kernel.cycles(count), entry=kernel.index)
+        yield Call(own.code(image), tuple(arguments), spans + kept, spans[:1], kernel.cycles(count), entry=kernel.index,
+                   registers=kernel.registers(count))  # fmt: skip
         yield Store(boxes[-1])
 
 

@@ -1,10 +1,11 @@
 """One program of streams of steps: whatever can begin first comes first (docs/network.md, "The program")."""
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from math import ceil
 
+from tilewright.spec import BANKS
 from tilewright.spec.core import WORD_BYTES
 
 from ..barriers import (
@@ -36,6 +37,8 @@ _GROUPS = 16
 #: Of which kinds are the steps that a step of a stream waits for, as in ``Streams``.
 _NEEDS = {"load": ("conv", "weights", "pe", "store", "written", "load"), "conv": ("load", "pe"), "pe": ("load",),
           "store": ("conv", "load", "pe"), "meet": ("load", "store")}  # fmt: skip
+#: Cycles to fetch a descriptor, in addition to the latency of memory.
+_FETCHED = 27
 #: Cycles from a word that signals to another core until the barrier there has counted it.
 _SIGNAL_CYCLES = 50
 
@@ -92,6 +95,8 @@ class Schedule:
         self._phases, self._turns = [], [0] * JOBS  # of each job, and how many there have been: of the second barriers
         self._behind = {"read": -1, "written": -1}  # stores that the access unit has already been made to wait for
         self._free = dict.fromkeys(("load", "conv", "pe", "store", "queue"), 0)
+        self._called = None  # the span of the last call, and its accesses in a cycle
+        self._descriptors = deque(maxlen=self.machine.descriptors)  # those that the access unit holds
         for number in range(LOADS + 2 * JOBS):
             self._add(Barrier("init", 8 * number, 1))
         # If several can begin at once, a store of what a call has made comes first: it would wait for the next call.
@@ -292,6 +297,7 @@ class Schedule:
         self._free["conv"] = start + step.cycles
         self._ends["weights"].append(start + step.held)
         self.spans.append(Span("conv", step.layer, start, self._free["conv"]))
+        self._beside(start, self._free["conv"])
         self._ends["conv"].append(self._free["conv"])
 
     def _pe(self, step, loads):
@@ -305,9 +311,22 @@ class Schedule:
         self._add(KernelCall(tuple(arguments), step.layer, step.entry))
         # The word ends when the engine has taken the call, after the kernel before.
         self.cycles = start = max(self.cycles, self._free["pe"])
-        self._free["pe"] = start + step.cycles
-        self.spans.append(Span("pe", step.layer, start, self._free["pe"]))
-        self._ends["pe"].append(self._free["pe"])
+        span = Span("pe", step.layer, start, start + step.cycles)
+        waits = step.registers * ceil(self.machine.pe.threads / BANKS) / step.cycles
+        self._called, self._free["pe"] = (span, waits), span.end
+        self.spans.append(span)
+        self._ends["pe"].append(span.end)
+        self._beside(start, self._free["conv"])
+
+    def _beside(self, start, end):
+        """The last call takes longer because jobs run from ``start`` to ``end``: each of its accesses waits a cycle."""
+        if not self._called:
+            return
+        span, waits = self._called
+        both = min(end, span.end) - max(start, span.start)
+        if both > 0:
+            span.end += int(both * waits)
+            self._free["pe"] = self._ends["pe"][-1] = span.end
 
     def _load_kernel(self, code):
         """Loads what the processing engine does not hold of a kernel, in place of other kernels."""
@@ -340,10 +359,15 @@ class Schedule:
             self._add(Command(transfer, layer, barrier, cores))
         if barrier is None:
             self._add(Commit())
-        start = max(self.cycles, self._free[kind], self._free["queue"])
-        sizes = [(each.map and each.map.place, each.size) for each in transfers]
-        words = sum(moved(*size, self.machine.bus_bytes) for size in sizes)
-        end = start + sum(transfer_cycles(*size, self.machine) for size in sizes)
+        start, words = max(self.cycles, self._free[kind], self._free["queue"]), 0
+        end = start
+        for each in transfers:
+            place = each.map and each.map.place
+            if each.map and each.map.shared not in self._descriptors:
+                self._descriptors.append(each.map.shared)
+                self._free["queue"] = max(self.cycles, self._free["queue"]) + self.machine.latency + _FETCHED
+            end = max(end, self._free["queue"]) + transfer_cycles(place, each.size, self.machine)
+            words += moved(place, each.size, self.machine.bus_bytes)
         if self.together.ports:
             end = max(end, self.together.ports[kind].pass_words(start, words))
         self._free[kind] = end
