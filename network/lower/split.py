@@ -24,7 +24,7 @@ _ROWS, _UNITS = 16, 2
 #: Bytes of a part of a row: preferably at most, and a multiple of.
 _LONGEST, _UNIT = 1024, 64
 #: Output channels of a layer.
-_CHANNELS = 256
+_CHANNELS = 384
 _FEWEST_ROWS = 32
 #: Sums of more parts need more arguments than a kernel has.
 _MOST_PARTS = 3
@@ -32,7 +32,7 @@ _MOST_PARTS = 3
 _LARGEST_SCALE = 0.5
 _COLUMNS, _REGISTERS = 16, 128
 #: Columns that the kernel does at once: buffers are small, and jobs run beside it.
-_GROUP = 128
+_GROUP = 64
 
 
 def parts_of_product(tensors, node, place, output, pe, room):
@@ -104,9 +104,11 @@ def _kernel(at, count, dtype, pe):
             break
     arguments = (*operands, Result(dtype), Blocks(threads), threads, Chunks(chunks * _COLUMNS), *scaled)
     constants = () if uniform else (scales.view(np.uint32),)
-    cycles = 115 + (30 * (count + (not uniform)) + 70) * ceil(group / _COLUMNS)
+    loaded, rounds = count + (not uniform), ceil(group / _COLUMNS)
+    cycles, registers = 115 + (30 * loaded + 70) * rounds, (16 * loaded + 4) * rounds
     elements = (*(4 for _ in range(count)), 1)
-    return fitting(Kernel("requantise", code, (), constants, arguments, columns, elements, threads, cycles, group), pe)
+    kernel = Kernel("requantise", code, (), constants, arguments, columns, elements, threads, cycles, group, registers)
+    return fitting(kernel, pe)
 
 
 def _text(at, count, dtype, uniform, chunks):
