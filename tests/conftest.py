@@ -8,9 +8,9 @@ from amaranth.lib import data, wiring
 #: Files that build a simulator which others use too, each another one: two processes that need the same one at the same
 #: time would wait for each other.
 BUILDERS = [
-    "integration/cluster/test_cluster.py", "integration/core/test_program.py", "cocotb/test_monitored.py",
-    "integration/conv/test_overlap.py", "integration/tmau/test_align.py", "integration/pe/test_multiply.py",
-    "integration/cluster/test_l2_alone.py", "integration/conv/test_garbage.py",
+    "integration/cluster/test_networks.py", "integration/core/test_program.py", "integration/cluster/test_cluster.py",
+    "cocotb/test_monitored.py", "integration/conv/test_overlap.py", "integration/tmau/test_align.py",
+    "integration/pe/test_multiply.py", "integration/cluster/test_l2_alone.py", "integration/conv/test_garbage.py",
 ]  # fmt: skip
 
 
