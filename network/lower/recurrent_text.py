@@ -1,8 +1,8 @@
 """The text of a kernel for a step of an LSTM, a GRU or an RNN (docs/network.md, "Kernels").
 
 Units of the state are computed in pairs of blocks. Each thread computes two units, one in each *half* of the pair: it
-holds elements of a vector in registers and multiplies them by the weights of its units. It loads weights for one half
-while it multiplies those of the other half.
+holds elements of a vector in registers and multiplies them by the weights of its units. While it multiplies in one
+half, it loads the next weights of the other.
 
 Uniform registers 0 to 5 are segments: x; the result; weights; the state before the step, and after it; cells, of a GRU
 what it keeps between its phases. 6 is the number of pairs, 7 the row of x and of the result plus 2¹⁶ times the first

@@ -69,12 +69,12 @@ def damages(compiled, memory, core):
     yield "word", damage(clear(address + WORD_BYTES * index, WORD_BYTES), ProgramError.KIND, layer=layer, word=index)
 
     index, _, layer = next(place for place in later if isinstance(place[1], Command) and place[1].transfer.map)
-    outside = flip(index, COMMAND["descriptor"].lsb + 30)  # the bus answers with an error
-    yield "descriptor", damage(outside, ProgramError.ENGINE, Engine.TMAU, layer=layer)
+    middle = flip(index, COMMAND["descriptor"].lsb + 6)  # half of a descriptor further: there is none
+    yield "descriptor", damage(middle, ProgramError.ENGINE, Engine.TMAU, layer=layer)
 
     index, _, layer = next(place for place in later if isinstance(place[1], Command) and not place[1].transfer.map
                            and place[1].barrier is not None)  # fmt: skip
-    outside = flip(index, BLOCK["source"].lsb + 30)
+    outside = flip(index, BLOCK["source"].lsb + 30)  # the bus answers with an error
     yield "address", damage(outside, ProgramError.ENGINE, Engine.TMAU, layer=layer)
 
     # A load whose barrier expects more bytes than come.
